@@ -420,13 +420,13 @@ impl RunningCall {
         let may_delegate = self.session.gate.judge(&Part::new("task", "*")).await.action
             != Action::Deny
             && self.tools.find("task").is_some();
-        let kept = self.session.dialect.words.cut_output(&OutputCut {
+        let shortened = self.session.dialect.words.cut_output(&OutputCut {
             pieces,
             saved: output.saved.as_ref(),
             may_delegate,
         });
         output.content.retain(|content| !matches!(content, Content::Text(_)));
-        output.content.insert(0, Content::Text(kept));
+        output.content.insert(0, Content::Text(shortened));
         output.metadata.insert("truncated".into(), true.into());
         output.metadata.insert("outputBytes".into(), text.len().into());
         if let Some(saved) = &output.saved {

@@ -156,12 +156,12 @@ impl Files {
         let order = FindOrder::SimilarName(name.into());
         let request = FindRequest { tree, order, max_results: max_files };
         let mut finding = root.machine.find(request);
-        let mut found = Vec::new();
+        let mut candidates = Vec::new();
         while let Some(files) = finding.next().await {
-            found.extend(files);
+            candidates.extend(files);
         }
         let mut named = Vec::new();
-        for file in found {
+        for file in candidates {
             let path = resolve_path(&self.session, &root.real().join(&file.path)).await;
             if file.kind == FileKind::File && self.is_read_allowed(&path).await {
                 named.push(path.display().to_string());

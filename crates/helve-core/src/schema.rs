@@ -141,8 +141,8 @@ fn gemini(mut schema: Value) -> Value {
         if let Some(choices) = node.shift_remove("oneOf") {
             node.insert("anyOf".into(), choices);
         }
-        if let Some(one) = node.shift_remove("const") {
-            node.insert("enum".into(), json!([one]));
+        if let Some(constant) = node.shift_remove("const") {
+            node.insert("enum".into(), json!([constant]));
         }
         replace_type_list(node);
         if let Some(Value::Array(values)) = node.get_mut("enum") {
@@ -181,8 +181,8 @@ fn replace_type_list(node: &mut Map<String, Value>) {
         node.insert("nullable".into(), json!(true));
     }
     match non_null.as_slice() {
-        [one] => {
-            node.insert("type".into(), one.clone());
+        [only] => {
+            node.insert("type".into(), only.clone());
         }
         several => {
             let choices: Vec<Value> = several.iter().map(|kind| json!({"type": kind})).collect();

@@ -34,22 +34,18 @@ pub(crate) enum SeenContent {
     Nothing,
     /// Hash of the whole file.
     Whole([u8; 32]),
-    /// Part of a file that is too large to hash as a whole.
-    Piece {
-        start: u64,
-        end: u64,
-        hash: [u8; 32],
-        size: u64,
-    /// The session has seen the whole file.
-    },
+    /// Hash of the bytes from `start` to `end`, for a file that is too large to hash as a whole. `size` is the size of
+    /// the file.
+    Piece { start: u64, end: u64, hash: [u8; 32], size: u64 },
 }
 
 impl SeenContent {
-    /// The session has seen a window of the file.
+    /// The session has seen the whole file.
     pub(crate) fn whole(hash: ContentHash) -> Self {
         Self::Whole(hash.0)
     }
 
+    /// The session has seen a window of the file.
     pub(crate) fn window(window: &WindowLines) -> Self {
         match window.fingerprint {
             ContentFingerprint::Whole(hash) => Self::Whole(hash.0),

@@ -25,7 +25,7 @@ pub struct Shell {
     /// How much a sandboxed command may use.
     pub limits: SandboxLimits,
     /// Helve's folders for data and configuration, with every link followed. A sandbox hides them.
-    pub own_folders: Vec<PathBuf>,
+    pub helve_folders: Vec<PathBuf>,
     /// Further folders that sandboxed commands may write to, with every link followed.
     pub writable: Vec<PathBuf>,
     /// Caches of package managers, of which sandboxed commands change a private copy.

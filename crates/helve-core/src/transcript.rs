@@ -102,8 +102,8 @@ impl TokenCounts {
 
     pub fn total(&self) -> u64 {
         let TokenCounts { input, cache_read, cache_write, output, reasoning } = *self;
-        let rest = [cache_read, cache_write, output, reasoning];
-        rest.iter().fold(input, |sum, tokens| sum.saturating_add(*tokens))
+        let others = [cache_read, cache_write, output, reasoning];
+        others.iter().fold(input, |sum, tokens| sum.saturating_add(*tokens))
     }
 }
 

@@ -234,10 +234,10 @@ impl Client {
             return Some(diagnostics);
         }
         let sent = self.set_text(documents, path, language, text).await;
-        let found = self.diagnostics(path, sent).await?;
-        documents.set_diagnostics(path, found.clone());
+        let diagnostics = self.diagnostics(path, sent).await?;
+        documents.set_diagnostics(path, diagnostics.clone());
         self.is_warm.store(true, Ordering::Relaxed);
-        Some(found)
+        Some(diagnostics)
     }
 
     /// Shuts the server down.

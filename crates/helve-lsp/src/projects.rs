@@ -56,7 +56,7 @@ impl Projects {
         file: &Path,
     ) -> Option<PathBuf> {
         let inside = file.parent()?.strip_prefix(&self.root).ok()?;
-        let mut found = None;
+        let mut root = None;
         for folder in inside.ancestors().map(|folder| self.root.join(folder)) {
             let names = self.names(&folder).await;
             let has = |markers: &[String]| {
@@ -65,12 +65,11 @@ impl Projects {
             if has(&server.excluded_by) {
                 return None;
             }
-            if has(&server.markers) && (found.is_none() || server.root_rule == RootRule::Outermost)
-            {
-                found = Some(folder);
+            if has(&server.markers) && (root.is_none() || server.root_rule == RootRule::Outermost) {
+                root = Some(folder);
             }
         }
-        match found {
+        match root {
             Some(folder) => Some(folder),
             None if server.needs_marker => None,
             None => Some(self.root.clone()),
@@ -80,14 +79,14 @@ impl Projects {
     /// Returns the parent folders of `path`, nearest first, that contain an entry of this name.
     pub(crate) async fn folders_with(&self, path: &Path, name: &str) -> Vec<PathBuf> {
         let inside = path.parent().and_then(|folder| folder.strip_prefix(&self.root).ok());
-        let mut found = Vec::new();
+        let mut folders = Vec::new();
         for folder in inside.into_iter().flat_map(Path::ancestors) {
             let folder = self.root.join(folder);
             if self.names(&folder).await.iter().any(|entry| entry == name) {
-                found.push(folder);
+                folders.push(folder);
             }
         }
-        found
+        folders
     }
 
     /// Returns the names of a folder's entries.

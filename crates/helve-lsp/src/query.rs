@@ -131,11 +131,12 @@ impl LanguageServers {
         let path = query.path.as_path();
         if query.operation == CodeOperation::Diagnostics {
             let found = client.current_diagnostics(path, language, text).await;
-            let found = found.ok_or(CodeError::Failed { why: "the server ended".into() })?;
-            *client.raw.lock() = Some(found.iter().map(ServerDiagnostic::to_json).collect());
+            let diagnostics = found.ok_or(CodeError::Failed { why: "the server ended".into() })?;
+            *client.raw.lock() = Some(diagnostics.iter().map(ServerDiagnostic::to_json).collect());
             let (index, display_path) = (LineIndex::new(text), self.display_path(path));
-            let found = found.iter().map(|it| to_diagnostic(it, &display_path, client, &index));
-            return Ok(CodeAnswer::Diagnostics(found.take(MAX_PLACES).collect()));
+            let diagnostics =
+                diagnostics.iter().map(|it| to_diagnostic(it, &display_path, client, &index));
+            return Ok(CodeAnswer::Diagnostics(diagnostics.take(MAX_PLACES).collect()));
         }
         let (capability, method) = method(query.operation);
         if !client.offers(capability, method) {
@@ -419,10 +420,10 @@ fn find_position(
         None => given.column.saturating_sub(1),
         Some(symbol) => {
             let source = index.line(line);
-            let found = find_word(source, symbol);
-            let found =
-                found.ok_or_else(|| CodeError::NoSymbol { line: one_line(source, MAX_LINE) })?;
-            source[..found].chars().count() as u64
+            let offset = find_word(source, symbol);
+            let offset =
+                offset.ok_or_else(|| CodeError::NoSymbol { line: one_line(source, MAX_LINE) })?;
+            source[..offset].chars().count() as u64
         }
     };
     Ok(index.convert(TextPosition { line, column }, ColumnUnit::Utf32, unit))

@@ -172,14 +172,14 @@ impl LanguageServers {
     /// Returns the installed servers that are meant for a file. Returns none for files outside the workspace.
     pub(crate) async fn servers_of(&self, path: &Path) -> Vec<FileServer> {
         let extension = extension(path);
-        let mut found = Vec::new();
+        let mut servers = Vec::new();
         for server in self.setup.servers.iter().filter(|it| has_extension(it, &extension)) {
             let Some(program) = self.program(server).await else { continue };
             if let Some(root) = self.projects.server_root(server, path).await {
-                found.push(FileServer { definition: server.clone(), root, program });
+                servers.push(FileServer { definition: server.clone(), root, program });
             }
         }
-        found
+        servers
     }
 
     async fn program(&self, server: &ServerDefinition) -> Option<PathBuf> {
@@ -199,18 +199,22 @@ impl LanguageServers {
 
     /// Returns the servers that are meant for files of the workspace, installed or not. Starts none.
     pub async fn survey(&self) -> Vec<SuggestedServer> {
-        let mut found: Vec<SuggestedServer> = Vec::new();
+        let mut suggested: Vec<SuggestedServer> = Vec::new();
         for (extension, file) in self.example_files().await {
             for server in self.setup.servers.iter().filter(|it| has_extension(it, &extension)) {
-                let is_listed = found.iter().any(|listed| listed.id == server.id);
+                let is_listed = suggested.iter().any(|listed| listed.id == server.id);
                 if is_listed || self.projects.server_root(server, &file).await.is_none() {
                     continue;
                 }
                 let (id, install) = (server.id.clone(), server.install.clone());
-                found.push(SuggestedServer { id, program: self.program(server).await, install });
+                suggested.push(SuggestedServer {
+                    id,
+                    program: self.program(server).await,
+                    install,
+                });
             }
         }
-        found
+        suggested
     }
 
     /// Returns one file of the workspace for each extension.

@@ -535,15 +535,15 @@ mod tests {
 
     #[test]
     fn configuration_overrides_the_table() {
-        let given = |id: &str| ServerOverride { id: id.into(), ..ServerOverride::default() };
-        let disabled = ServerOverride { is_disabled: true, ..given("typescript") };
-        let changed = ServerOverride { command: vec!["my-pyright".into()], ..given("pyright") };
-        let own = ServerOverride {
+        let entry = |id: &str| ServerOverride { id: id.into(), ..ServerOverride::default() };
+        let disabled = ServerOverride { is_disabled: true, ..entry("typescript") };
+        let changed = ServerOverride { command: vec!["my-pyright".into()], ..entry("pyright") };
+        let added = ServerOverride {
             command: vec!["mine".into()],
             extensions: vec![".xyz".into()],
-            ..given("mine")
+            ..entry("mine")
         };
-        let servers = server_definitions(&[disabled, changed, own, given("nothing")]);
+        let servers = server_definitions(&[disabled, changed, added, entry("nothing")]);
         let find = |id: &str| servers.iter().find(|server| server.id == id);
         assert_eq!(find("typescript"), None);
         assert_eq!(find("nothing"), None);

@@ -46,13 +46,13 @@ impl FakeProject {
         let processes = FakeProcesses::new(behaviour);
         let machine = Arc::new(MemoryMachine(Arc::default(), Some(processes.clone())));
         machine.write("/bin/fake", "");
-        let given = ServerOverride {
+        let entry = ServerOverride {
             id: "fake".into(),
             command: vec!["fake".into()],
             extensions: vec![".fake".into()],
             ..ServerOverride::default()
         };
-        let mut servers = server_definitions(&[given]);
+        let mut servers = server_definitions(&[entry]);
         servers.retain(|server| server.id == "fake");
         servers[0].sends_status = behaviour.signal == LoadingSignal::Status;
         let servers = LanguageServers::new(LanguagesSetup {

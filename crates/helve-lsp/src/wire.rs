@@ -17,9 +17,21 @@ const MAX_TEXT: usize = 2_000;
 /// A message from a server.
 #[derive(Debug)]
 pub(crate) enum ServerMessage {
-    Response { id: u64, result: Result<Box<RawValue>, ResponseError> },
-    Request { id: Value, method: String, params: Value },
-    Notification { method: String, params: Option<Box<RawValue>> },
+    /// The answer to a request of ours.
+    Response {
+        id: u64,
+        result: Result<Box<RawValue>, ResponseError>,
+    },
+    /// A request of the server, which expects an answer.
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
+    Notification {
+        method: String,
+        params: Option<Box<RawValue>>,
+    },
 }
 
 /// The error in a response.
@@ -32,6 +44,7 @@ pub(crate) struct ResponseError {
     pub(crate) message: String,
 }
 
+/// All members that a message can have.
 #[derive(Deserialize)]
 struct RawMessage<'a> {
     id: Option<Value>,
@@ -44,7 +57,6 @@ struct RawMessage<'a> {
 }
 
 impl ServerMessage {
-/// All members that a message can have.
     /// Parses a message; `None` if it is invalid.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let raw: RawMessage<'_> = serde_json::from_slice(bytes).ok()?;

@@ -60,7 +60,8 @@ pub(crate) struct GeneratedModule {
 
 /// Generates the modules. `provided` is the folder of the modules that Helve provides.
 pub(crate) fn bundle(sources: &ScriptSources, provided: &Path) -> Result<Bundle, ScriptError> {
-    let mut bundler = Bundler { sources, provided, names: names(sources), links: BTreeMap::new() };
+    let mut bundler =
+        Bundler { sources, provided, names: module_names(sources), links: BTreeMap::new() };
     let mut modules = Vec::new();
     for (path, bytes) in &sources.files {
         modules.push(bundler.generate(path, bytes)?);
@@ -81,7 +82,7 @@ pub(crate) fn bundle(sources: &ScriptSources, provided: &Path) -> Result<Bundle,
 }
 
 /// Chooses the names of the generated modules. Modules of one source folder share a folder, because they share packages.
-fn names(sources: &ScriptSources) -> BTreeMap<PathBuf, String> {
+fn module_names(sources: &ScriptSources) -> BTreeMap<PathBuf, String> {
     let mut folders: Vec<&Path> = sources.files.keys().filter_map(|file| file.parent()).collect();
     folders.dedup();
     let name = |file: &PathBuf| {
@@ -98,8 +99,8 @@ fn names(sources: &ScriptSources) -> BTreeMap<PathBuf, String> {
     sources.files.keys().map(|file| (file.clone(), name(file))).collect()
 }
 
-struct Bundler<'a> {
 /// Generates modules, and collects the links that they need.
+struct Bundler<'a> {
     sources: &'a ScriptSources,
     provided: &'a Path,
     names: BTreeMap<PathBuf, String>,
@@ -107,8 +108,8 @@ struct Bundler<'a> {
 }
 
 impl Bundler<'_> {
-    fn generate(&mut self, path: &Path, bytes: &[u8]) -> Result<GeneratedModule, ScriptError> {
     /// Generates the module of one source or data file.
+    fn generate(&mut self, path: &Path, bytes: &[u8]) -> Result<GeneratedModule, ScriptError> {
         let text = String::from_utf8_lossy(bytes);
         let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
         let (code, lines) = if path.to_str().is_some_and(|path| path.ends_with(".d.ts")) {
@@ -254,8 +255,8 @@ fn data_module(path: &Path, text: &str) -> Result<String, ScriptError> {
     }
 }
 
-fn is_identifier(name: &str) -> bool {
 /// Whether a key of a JSON file can be exported under its own name.
+fn is_identifier(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         && name != "default"
@@ -275,15 +276,15 @@ fn assemble(
     stripped: StrippedModule,
     required: &[(String, String)],
 ) -> (String, Vec<u32>) {
-    let is_free = |name: &str| stripped.free_names.iter().any(|it| it == name);
+    let uses = |name: &str| stripped.undeclared_names.iter().any(|it| it == name);
     let text = |value: &str| literal(&Value::from(value));
     let file = text(&path.to_string_lossy());
     let folder = text(&path.parent().unwrap_or(Path::new("/")).to_string_lossy());
     let url = text(&file_url(path));
     let is_common_js =
-        !stripped.is_module && ["module", "exports", "require"].into_iter().any(is_free);
+        !stripped.is_module && ["module", "exports", "require"].into_iter().any(uses);
     let mut preamble = String::new();
-    let uses_require = is_common_js || is_free("require") || stripped.uses_meta;
+    let uses_require = is_common_js || uses("require") || stripped.uses_meta;
     if uses_require {
         preamble
             .push_str("import { createRequire as __helveCreateRequire } from \"node:module\";\n");
@@ -296,7 +297,7 @@ fn assemble(
         let name = text(&path.file_name().unwrap_or_default().to_string_lossy());
         writeln!(preamble, "const {META} = {{ url: {url}, filename: {file}, dirname: {folder}, path: {file}, dir: {folder}, file: {name}, main: false, env: process.env, require: __helveRequire, resolve: (name) => /^[./]/.test(name) ? new URL(name, {url}).href : __helveRequire.resolve(name) }};").ok();
     }
-    if is_free("require") || is_common_js {
+    if uses("require") || is_common_js {
         let entries = required
             .iter()
             .enumerate()
@@ -317,13 +318,13 @@ fn assemble(
             writeln!(epilogue, "const __helveExport{index} = __helveModule.exports[{}];\nexport {{ __helveExport{index} as {name} }};", text(name)).ok();
         }
     } else {
-        if is_free("require") {
+        if uses("require") {
             preamble.push_str("const require = __helveFind;\n");
         }
-        if is_free("__filename") {
+        if uses("__filename") {
             writeln!(preamble, "const __filename = {file};").ok();
         }
-        if is_free("__dirname") {
+        if uses("__dirname") {
             writeln!(preamble, "const __dirname = {folder};").ok();
         }
     }

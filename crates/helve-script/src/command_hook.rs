@@ -63,7 +63,7 @@ struct HookAnswer {
     reason: Option<String>,
     /// `false` refuses the call.
     #[serde(rename = "continue")]
-    go_on: Option<bool>,
+    continues: Option<bool>,
     stop_reason: Option<String>,
     hook_specific_output: SpecificAnswer,
 }
@@ -253,7 +253,9 @@ fn judge(output: &ProgramOutput) -> HookDecision {
     match (specific.permission_decision.as_deref(), answer.decision.as_deref()) {
         (Some("deny"), _) => HookDecision::Refuse(reason(specific.permission_decision_reason)),
         (_, Some("block")) => HookDecision::Refuse(reason(answer.reason)),
-        (_, _) if answer.go_on == Some(false) => HookDecision::Refuse(reason(answer.stop_reason)),
+        (_, _) if answer.continues == Some(false) => {
+            HookDecision::Refuse(reason(answer.stop_reason))
+        }
         (Some("ask"), _) => HookDecision::Ask,
         // Permission is judged afterwards, so a command cannot allow anything.
         (_, _) => HookDecision::Nothing,
@@ -296,10 +298,10 @@ fn rewrite(call: &mut ToolCall, updated: Map<String, Value>) {
         return;
     }
     let names: Vec<String> = arguments.keys().cloned().collect();
-    let known = |key: &str| names.iter().find(|name| snake_case(name) == key).cloned();
+    let parameter_name = |key: &str| names.iter().find(|name| snake_case(name) == key).cloned();
     *arguments = updated
         .into_iter()
-        .map(|(key, value)| (known(&key).unwrap_or_else(|| camel_case(&key)), value))
+        .map(|(key, value)| (parameter_name(&key).unwrap_or_else(|| camel_case(&key)), value))
         .collect();
 }
 
@@ -322,8 +324,9 @@ fn matches(matcher: &str, tool: &str) -> bool {
     }
     matcher.split('|').map(str::trim).any(|name| {
         let pattern = name.replace(".*", "*");
-        let is_plain = |c: char| c.is_alphanumeric() || "_-*.:/ ".contains(c);
-        !pattern.chars().all(is_plain) || names.iter().any(|it| wildcard::matches(&pattern, it))
+        let is_understood = |c: char| c.is_alphanumeric() || "_-*.:/ ".contains(c);
+        !pattern.chars().all(is_understood)
+            || names.iter().any(|it| wildcard::matches(&pattern, it))
     })
 }
 

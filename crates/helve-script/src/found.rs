@@ -232,7 +232,7 @@ impl FoundScripts {
     }
 
     /// The files of the project that must be trusted, each with a hash of its content.
-    pub fn trusted_files(&self) -> BTreeMap<PathBuf, String> {
+    pub fn project_file_hashes(&self) -> BTreeMap<PathBuf, String> {
         let scripts = self.project_scripts().filter_map(|script| script.sources.as_ref().ok());
         let hooks = self.project_hooks().filter_map(|hook| hook.sources.as_ref().ok());
         scripts.chain(hooks).flat_map(ScriptSources::file_hashes).collect()

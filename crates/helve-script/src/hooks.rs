@@ -15,7 +15,7 @@ use crate::wire::RequestError;
 
 /// Time that the engine allows beyond the limit of a hook, for starting the helper process or for detecting and ending
 /// a stuck one.
-const MORE_TIME: Duration = Duration::from_secs(3);
+const EXTRA_TIME: Duration = Duration::from_secs(3);
 
 /// Runs the hooks of all plugins, in order.
 pub(crate) struct PluginHooks(pub(crate) Arc<ScriptsInner>);
@@ -26,7 +26,7 @@ impl Hook for PluginHooks {
     }
 
     fn time_limit(&self) -> Option<Duration> {
-        Some(self.0.host.runtime.settings.limits.hook + MORE_TIME)
+        Some(self.0.host.runtime.settings.limits.hook + EXTRA_TIME)
     }
 
     fn before<'a>(
@@ -198,8 +198,8 @@ impl Scripts {
     pub async fn change_config(&self, owner: ScriptOwner, mut config: Value) -> Value {
         for script in self.inner.plugins_with_hook("config").await {
             if script.owner == owner {
-                let given = config.clone();
-                let changed = self.inner.run_hook(&script, "config", given, Value::Null).await;
+                let changed =
+                    self.inner.run_hook(&script, "config", config.clone(), Value::Null).await;
                 config = changed.ok().filter(Value::is_object).unwrap_or(config);
             }
         }
@@ -286,7 +286,7 @@ impl ScriptsInner {
 
     /// Starts the helper process if necessary, and sends it the request to run a hook.
     async fn send_hook(&self, script: &Arc<Script>, request: Value) -> Result<Value, RequestError> {
-        let (live, _) = self.host.prepare_trusted(script).await?;
-        self.host.runtime.ask(&live, request, self.host.runtime.settings.limits.hook).await
+        let (process, _) = self.host.prepare_trusted(script).await?;
+        self.host.runtime.ask(&process, request, self.host.runtime.settings.limits.hook).await
     }
 }

@@ -46,7 +46,7 @@ pub use found::{
     FolderContents, FoundScript, FoundScripts, HookEntry, HookEvent, PluginEntry, ProgramEntry,
     ScriptFolder, ScriptKind, ScriptOwner, ScriptSearch,
 };
-pub use script::ScriptClient;
+pub use script::ClientRequestHandler;
 pub use scripts::{CheckedScript, Scripts, ScriptsSetup, ToolOrigin};
 pub use settings::{
     DEFAULT_BLOCKED_TIME, DEFAULT_HOOK_TIME, RuntimeChoice, RuntimeInfo, RuntimeSettings,

@@ -134,8 +134,8 @@ pub(crate) fn resolve(files: &dyn ImportFiles, importer: &Path, specifier: &str)
     if is_path {
         return file_target(files, importer, &normalize(&folder.join(specifier)));
     }
-    let first = specifier.split('/').next().unwrap_or_default();
-    if BUILTINS.contains(&first) {
+    let first_part = specifier.split('/').next().unwrap_or_default();
+    if BUILTINS.contains(&first_part) {
         return ImportTarget::Builtin(format!("node:{specifier}"));
     }
     if let Some(path) = tsconfig_target(files, folder, specifier) {

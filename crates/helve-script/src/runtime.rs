@@ -53,15 +53,15 @@ pub(crate) struct ScriptRuntime {
 #[derive(Default)]
 struct RuntimeState {
     /// The process that was started last. It may have ended.
-    live: Option<Arc<LiveProcess>>,
-    /// How many processes in a row ended soon after their start.
+    process: Option<Arc<HelperProcess>>,
+    /// How many processes in a row ended soon after they were started.
     failures: u32,
     last_start: Option<Instant>,
 }
 
 /// A running helper process.
-pub(crate) struct LiveProcess {
-    /// Sequence number of the process. Shows whether a plugin was loaded into this process or into an earlier one.
+pub(crate) struct HelperProcess {
+    /// Sequence number of the process. It shows whether a plugin was loaded into this process or into an earlier one.
     pub(crate) generation: u64,
     pub(crate) info: RuntimeInfo,
     id: ProcessId,
@@ -108,17 +108,17 @@ impl ScriptRuntime {
     }
 
     /// Returns the running process, or starts one.
-    pub(crate) async fn get_or_start(&self) -> Result<Arc<LiveProcess>, RequestError> {
+    pub(crate) async fn get_or_start(&self) -> Result<Arc<HelperProcess>, RequestError> {
         let mut state = self.state.lock().await;
-        if let Some(live) = &state.live {
-            if !live.has_ended() {
-                return Ok(live.clone());
+        if let Some(process) = &state.process {
+            if !process.has_ended() {
+                return Ok(process.clone());
             }
-            let has_answered = live.pending.has_answered.load(Ordering::Relaxed);
+            let has_answered = process.pending.has_answered.load(Ordering::Relaxed);
             let was_healthy = has_answered
                 || state.last_start.is_some_and(|start| start.elapsed() > HEALTHY_TIME);
             state.failures = if was_healthy { 0 } else { state.failures + 1 };
-            state.live = None;
+            state.process = None;
         }
         if state.failures > 1 {
             let delay = FIRST_DELAY * 2_u32.saturating_pow(state.failures.min(10) - 2);
@@ -127,9 +127,9 @@ impl ScriptRuntime {
         state.last_start = Some(Instant::now());
         let started = self.start().await;
         match started {
-            Ok(live) => {
-                state.live = Some(live.clone());
-                Ok(live)
+            Ok(process) => {
+                state.process = Some(process.clone());
+                Ok(process)
             }
             Err(why) => {
                 state.failures += 1;
@@ -168,7 +168,8 @@ impl ScriptRuntime {
         })
     }
 
-    async fn start(&self) -> Result<Arc<LiveProcess>, String> {
+    /// Starts bun or node, and waits until the process has sent its first message.
+    async fn start(&self) -> Result<Arc<HelperProcess>, String> {
         let processes =
             self.settings.processes.clone().ok_or("programs cannot be run here".to_owned())?;
         let program = self.find_program()?;
@@ -208,7 +209,15 @@ impl ScriptRuntime {
         let generation = self.next_generation.fetch_add(1, Ordering::Relaxed);
         let info = RuntimeInfo { program, name, version };
         let blocked_limit = self.settings.limits.blocked;
-        Ok(Arc::new(LiveProcess { generation, info, id, processes, blocked_limit, input, pending }))
+        Ok(Arc::new(HelperProcess {
+            generation,
+            info,
+            id,
+            processes,
+            blocked_limit,
+            input,
+            pending,
+        }))
     }
 
     fn spawn_request(&self, program: &std::path::Path, host_script: &std::path::Path) -> Spawn {
@@ -264,39 +273,39 @@ impl ScriptRuntime {
     /// Sends a request and returns its answer. Progress messages before the answer are discarded.
     pub(crate) async fn ask(
         &self,
-        live: &LiveProcess,
+        process: &HelperProcess,
         request: Value,
         limit: Duration,
     ) -> Result<Value, RequestError> {
-        let mut exchange = live.begin(self.new_id(), request).await?;
+        let mut exchange = process.begin(self.new_id(), request).await?;
         match timeout(limit, exchange.answer()).await {
             Ok(answer) => answer,
             Err(_) => {
-                live.end_if_stuck(self.new_id()).await;
+                process.end_if_stuck(self.new_id()).await;
                 Err(RequestError::TimedOut(limit))
             }
         }
     }
 
     /// Returns the running process, if any. Does not start one.
-    pub(crate) async fn running(&self) -> Option<Arc<LiveProcess>> {
-        self.state.lock().await.live.clone().filter(|live| !live.has_ended())
+    pub(crate) async fn running(&self) -> Option<Arc<HelperProcess>> {
+        self.state.lock().await.process.clone().filter(|process| !process.has_ended())
     }
 
     /// Ends the process in the background. Outside of a tokio runtime it does nothing, and the keeper ends the process
     /// when Helve ends.
     pub(crate) fn close_in_background(&self) {
-        let live = self.state.try_lock().ok().and_then(|mut state| state.live.take());
+        let process = self.state.try_lock().ok().and_then(|mut state| state.process.take());
         let runtime = tokio::runtime::Handle::try_current();
-        if let (Some(live), Ok(runtime)) = (live, runtime) {
-            runtime.spawn(async move { live.end().await });
+        if let (Some(process), Ok(runtime)) = (process, runtime) {
+            runtime.spawn(async move { process.end().await });
         }
     }
 
     /// Ends the process.
     pub(crate) async fn close(&self) {
-        if let Some(live) = self.state.lock().await.live.take() {
-            live.end().await;
+        if let Some(process) = self.state.lock().await.process.take() {
+            process.end().await;
         }
     }
 }
@@ -304,7 +313,7 @@ impl ScriptRuntime {
 /// A request in progress.
 pub(crate) struct Exchange<'a> {
     pub(crate) id: u64,
-    live: &'a LiveProcess,
+    process: &'a HelperProcess,
     messages: mpsc::Receiver<Incoming>,
     start: Instant,
     /// Whether the process has read the request.
@@ -319,10 +328,10 @@ impl Exchange<'_> {
                 Ok(Some(message)) if message.begun => self.has_begun = true,
                 Ok(Some(message)) => return Ok(message),
                 Ok(None) if self.has_begun => {
-                    return Err(RequestError::Process(self.live.end_reason()));
+                    return Err(RequestError::Process(self.process.end_reason()));
                 }
-                Ok(None) => return Err(RequestError::NotBegun(self.live.end_reason())),
-                Err(_) => self.live.check_reaction(self.start).await,
+                Ok(None) => return Err(RequestError::NotBegun(self.process.end_reason())),
+                Err(_) => self.process.check_reaction(self.start).await,
             }
         }
     }
@@ -343,11 +352,11 @@ impl Exchange<'_> {
 
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {
-        self.live.pending.requests.lock().remove(&self.id);
+        self.process.pending.requests.lock().remove(&self.id);
     }
 }
 
-impl LiveProcess {
+impl HelperProcess {
     /// Sends a request.
     pub(crate) async fn begin(
         &self,
@@ -359,7 +368,7 @@ impl LiveProcess {
         let pending = PendingRequest { sender, has_begun: false };
         self.pending.requests.lock().insert(id, pending);
         let start = Instant::now();
-        let exchange = Exchange { id, live: self, messages, start, has_begun: false };
+        let exchange = Exchange { id, process: self, messages, start, has_begun: false };
         if self.has_ended() {
             return Err(RequestError::NotBegun(self.end_reason()));
         }
@@ -501,6 +510,7 @@ async fn read_lines(
 }
 
 impl PendingRequests {
+    /// Passes a message to the request that it belongs to.
     fn dispatch(&self, message: Incoming) {
         *self.last_message.lock() = Some(Instant::now());
         if message.hello.is_some() {
@@ -510,7 +520,6 @@ impl PendingRequests {
                 hello.send((name, version)).ok();
             }
             return;
-    /// Passes a message to the request that it belongs to.
         }
         if message.ok.is_some() {
             self.has_answered.store(true, Ordering::Relaxed);

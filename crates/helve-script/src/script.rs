@@ -15,17 +15,17 @@ use crate::bundle::ScriptError;
 use crate::cache::{ListedTool, ScriptCache, ScriptListing, StoredBundle};
 use crate::found::{FoundScript, ScriptKind, ScriptOwner};
 use crate::program::ProgramRun;
-use crate::runtime::{LiveProcess, ScriptRuntime};
+use crate::runtime::{HelperProcess, ScriptRuntime};
 use crate::sources::ScriptSources;
 use crate::wire::{LoadedPlugin, RequestError};
 
 /// How long loading a file may take.
 pub(crate) const LOAD_TIME: Duration = Duration::from_secs(30);
 
-/// Answers the requests that plugins make with the `client` object that opencode gives them.
-pub trait ScriptClient: Send + Sync {
+/// Answers the requests that plugins send through the `client` object that they get, as in opencode.
+pub trait ClientRequestHandler: Send + Sync {
     /// `params` has `method` (such as `session.get`), `body`, `path` and `query`.
-    fn request<'a>(&'a self, params: &'a Value) -> BoxFuture<'a, Result<Value, String>>;
+    fn answer<'a>(&'a self, params: &'a Value) -> BoxFuture<'a, Result<Value, String>>;
 }
 
 /// What all scripts of a workspace share.
@@ -33,8 +33,8 @@ pub(crate) struct ScriptHost {
     pub(crate) runtime: ScriptRuntime,
     pub(crate) cache: ScriptCache,
     pub(crate) media: Arc<dyn Media>,
-    /// Answers the requests of plugins; `None` if they cannot be answered.
-    pub(crate) client: Arc<Mutex<Option<Arc<dyn ScriptClient>>>>,
+    /// Answers the requests that plugins send through their `client` object; `None` if they cannot be answered.
+    pub(crate) client_handler: Arc<Mutex<Option<Arc<dyn ClientRequestHandler>>>>,
 }
 
 /// A tool or plugin file.
@@ -46,8 +46,8 @@ pub(crate) struct Script {
     /// The files to read, along with everything that they import. See [`FoundScript::source_files`].
     source_files: Vec<PathBuf>,
     current: Mutex<CurrentSources>,
-    /// Keeps a plugin from being loaded twice at the same time.
-    loading: tokio::sync::Mutex<LoadedVersion>,
+    /// The version of a plugin that is loaded. Locked while the plugin is being loaded, so that it is not loaded twice.
+    loaded: tokio::sync::Mutex<LoadedVersion>,
 }
 
 /// The sources in use, and the modules generated from them; `None` until they are needed.
@@ -75,7 +75,7 @@ impl Script {
             options: found.options,
             source_files: found.source_files,
             current: Mutex::new(current),
-            loading: tokio::sync::Mutex::default(),
+            loaded: tokio::sync::Mutex::default(),
         })
     }
 
@@ -199,7 +199,7 @@ impl ScriptHost {
     pub(crate) async fn prepare(
         &self,
         script: &Arc<Script>,
-    ) -> Result<(Arc<LiveProcess>, Arc<StoredBundle>), RequestError> {
+    ) -> Result<(Arc<HelperProcess>, Arc<StoredBundle>), RequestError> {
         self.refresh(script).await.map_err(RequestError::Script)?;
         self.prepare_trusted(script).await
     }
@@ -209,13 +209,13 @@ impl ScriptHost {
     pub(crate) async fn prepare_trusted(
         &self,
         script: &Arc<Script>,
-    ) -> Result<(Arc<LiveProcess>, Arc<StoredBundle>), RequestError> {
+    ) -> Result<(Arc<HelperProcess>, Arc<StoredBundle>), RequestError> {
         let bundle = self.bundle(script).await.map_err(RequestError::Script)?;
-        let live = self.runtime.get_or_start().await?;
+        let process = self.runtime.get_or_start().await?;
         if script.is_plugin() {
-            self.load_plugin(script, &live, &bundle).await?;
+            self.load_plugin(script, &process, &bundle).await?;
         }
-        Ok((live, bundle))
+        Ok((process, bundle))
     }
 
     /// Loads a plugin into the process, unless it is loaded already. Returns its tools and hooks if this function
@@ -223,15 +223,15 @@ impl ScriptHost {
     async fn load_plugin(
         &self,
         script: &Script,
-        live: &Arc<LiveProcess>,
+        process: &Arc<HelperProcess>,
         bundle: &StoredBundle,
     ) -> Result<Option<LoadedPlugin>, RequestError> {
-        let mut loaded = script.loading.lock().await;
+        let mut loaded = script.loaded.lock().await;
         let hash = script.hash();
-        if loaded.generation == live.generation && loaded.hash == hash {
+        if loaded.generation == process.generation && loaded.hash == hash {
             return Ok(None);
         }
-        self.answer_unattached(live);
+        self.answer_unattached(process);
         let root = self.runtime.settings.root.to_string_lossy();
         let request = json!({
             "op": "plugin",
@@ -240,30 +240,30 @@ impl ScriptHost {
             "options": script.options,
             "input": {"directory": root, "worktree": root, "project": {"id": "helve", "worktree": root}},
         });
-        let answer = self.runtime.ask(live, request, LOAD_TIME).await?;
-        *loaded = LoadedVersion { generation: live.generation, hash };
+        let answer = self.runtime.ask(process, request, LOAD_TIME).await?;
+        *loaded = LoadedVersion { generation: process.generation, hash };
         let plugin = serde_json::from_value(answer);
         plugin.map(Some).map_err(|error| RequestError::Process(error.to_string()))
     }
 
     /// Answers the requests that plugins make outside of any call, until the process ends.
-    fn answer_unattached(&self, live: &Arc<LiveProcess>) {
-        let Some(mut requests) = live.take_unattached() else { return };
-        let (live, client) = (Arc::downgrade(live), self.client.clone());
+    fn answer_unattached(&self, process: &Arc<HelperProcess>) {
+        let Some(mut requests) = process.take_unattached() else { return };
+        let (process, handler) = (Arc::downgrade(process), self.client_handler.clone());
         tokio::spawn(async move {
             while let Some(message) = requests.recv().await {
                 let Some(number) = message.request else { continue };
-                let client = client.lock().clone();
-                let answer = match client {
-                    Some(client) => client.request(&message.params).await,
+                let handler = handler.lock().clone();
+                let answer = match handler {
+                    Some(handler) => handler.answer(&message.params).await,
                     None => Err("the client is not available here".into()),
                 };
                 let answer = match answer {
                     Ok(value) => json!({"op": "answer", "request": number, "ok": value}),
                     Err(why) => json!({"op": "answer", "request": number, "error": why}),
                 };
-                let Some(live) = live.upgrade() else { return };
-                live.send(&answer).await;
+                let Some(process) = process.upgrade() else { return };
+                process.send(&answer).await;
             }
         });
     }
@@ -317,14 +317,14 @@ impl ScriptHost {
         script: &Arc<Script>,
         bundle: &StoredBundle,
     ) -> Result<ScriptListing, RequestError> {
-        let live = self.runtime.get_or_start().await?;
+        let process = self.runtime.get_or_start().await?;
         if !script.is_plugin() {
             let request = json!({"op": "list", "url": bundle.url});
-            let answer = self.runtime.ask(&live, request, LOAD_TIME).await?;
+            let answer = self.runtime.ask(&process, request, LOAD_TIME).await?;
             let listing = serde_json::from_value(answer);
             return listing.map_err(|error| RequestError::Process(error.to_string()));
         }
-        let plugin = self.load_plugin(script, &live, bundle).await?.unwrap_or_default();
+        let plugin = self.load_plugin(script, &process, bundle).await?.unwrap_or_default();
         let problems = plugin.problems.into_iter().map(|problem| {
             let location = bundle.source_location(&problem.stack);
             let (file, line) = location.unwrap_or_else(|| (script.path.clone(), 0));
@@ -372,9 +372,9 @@ impl ScriptHost {
 
     /// Answers a request that a tool or plugin made through its `client` object.
     pub(crate) async fn answer_client(&self, params: &Value) -> Result<Value, String> {
-        let client = self.client.lock().clone();
-        match client {
-            Some(client) => client.request(params).await,
+        let handler = self.client_handler.lock().clone();
+        match handler {
+            Some(handler) => handler.answer(params).await,
             None => {
                 let method = params.get("method").and_then(Value::as_str).unwrap_or_default();
                 Err(format!("client.{method} is not available here"))

@@ -14,7 +14,7 @@ use crate::cache::{ListedTool, ScriptCache, ScriptListing};
 use crate::command_hook::CommandHooks;
 use crate::found::{FoundHook, FoundScripts, ScriptKind, ScriptOwner};
 use crate::runtime::ScriptRuntime;
-use crate::script::{Script, ScriptClient, ScriptHost};
+use crate::script::{ClientRequestHandler, Script, ScriptHost};
 use crate::settings::{RuntimeInfo, RuntimeSettings};
 use crate::tool::ScriptTool;
 
@@ -99,7 +99,7 @@ impl Scripts {
             runtime: ScriptRuntime::new(setup.runtime, cache.clone()),
             cache,
             media: setup.media,
-            client: Arc::default(),
+            client_handler: Arc::default(),
         });
         let (mut entries, mut unusable, mut suspended) = (Vec::new(), Vec::new(), Vec::new());
         let project_files = setup.found.project_files();
@@ -147,9 +147,9 @@ impl Scripts {
         self.inner.load().await;
     }
 
-    /// Sets what answers the requests that plugins make through their `client` object.
-    pub fn set_client(&self, client: Arc<dyn ScriptClient>) {
-        *self.inner.host.client.lock() = Some(client);
+    /// Sets the handler of the requests that plugins send through their `client` object.
+    pub fn set_client_handler(&self, handler: Arc<dyn ClientRequestHandler>) {
+        *self.inner.host.client_handler.lock() = Some(handler);
     }
 
     /// Whether there are plugins that may be used.
@@ -203,8 +203,8 @@ impl Scripts {
 
     /// Starts the helper process if necessary, and returns which program it is.
     pub async fn start(&self) -> Result<RuntimeInfo, String> {
-        let live = self.inner.host.runtime.get_or_start().await;
-        live.map(|live| live.info.clone()).map_err(|error| error.to_string())
+        let process = self.inner.host.runtime.get_or_start().await;
+        process.map(|process| process.info.clone()).map_err(|error| error.to_string())
     }
 
     /// Loads one file and returns its tools and problems. This runs its code, trusted or not.
@@ -241,25 +241,25 @@ impl Scripts {
 
     /// Ends the helper process.
     pub async fn close(&self) {
-        if let Some(live) = self.inner.host.runtime.running().await {
+        if let Some(process) = self.inner.host.runtime.running().await {
             let request = serde_json::json!({"op": "dispose"});
             let limit = std::time::Duration::from_secs(2);
-            self.inner.host.runtime.ask(&live, request, limit).await.ok();
+            self.inner.host.runtime.ask(&process, request, limit).await.ok();
         }
         self.inner.host.runtime.close().await;
-        // Breaks a reference cycle: the client refers to the toolbox, which refers to these scripts.
-        self.inner.host.client.lock().take();
+        // Breaks a reference cycle: the handler refers to the toolbox, which refers to these scripts.
+        self.inner.host.client_handler.lock().take();
     }
 }
 
 /// Ends the helper process if nobody called [`Scripts::close`].
 impl Drop for Scripts {
     fn drop(&mut self) {
-        // Breaks a reference cycle: the client refers to the toolbox, whose hooks and tools refer to the helper
-        // process. The client is dropped after its lock is released.
-        let client = self.inner.host.client.lock().take();
+        // Breaks a reference cycle: the handler refers to the toolbox, whose hooks and tools refer to the helper
+        // process. The handler is dropped after its lock is released.
+        let handler = self.inner.host.client_handler.lock().take();
         self.inner.host.runtime.close_in_background();
-        drop(client);
+        drop(handler);
     }
 }
 

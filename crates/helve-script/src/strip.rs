@@ -50,9 +50,9 @@ pub(crate) struct StrippedModule {
     pub(crate) lines: Vec<u32>,
     /// Whether the file uses `import.meta`.
     pub(crate) uses_meta: bool,
-    /// Which of [`COMMON_JS_NAMES`] it uses without declaring them.
-    pub(crate) free_names: Vec<String>,
-    /// Whether it has `import` or `export` statements.
+    /// Which of [`COMMON_JS_NAMES`] the file uses without declaring them itself.
+    pub(crate) undeclared_names: Vec<String>,
+    /// Whether the file has `import` or `export` statements.
     pub(crate) is_module: bool,
     /// Names that a CommonJS file assigns to its exports.
     pub(crate) common_js_exports: Vec<String>,
@@ -98,9 +98,11 @@ fn strip_on_this_thread(
     let semantic = SemanticBuilder::new().with_excess_capacity(2.0).with_enum_eval(true);
     let scoping = semantic.build(&program).semantic.into_scoping();
     let unresolved = scoping.root_unresolved_references();
-    let is_free = |name: &&str| unresolved.keys().any(|it| it.as_str() == *name);
-    let free_names = COMMON_JS_NAMES.iter().filter(|name| is_free(name)).map(|it| (*it).into());
-    let mut module = StrippedModule { free_names: free_names.collect(), ..Default::default() };
+    let is_undeclared = |name: &&str| unresolved.keys().any(|it| it.as_str() == *name);
+    let undeclared_names =
+        COMMON_JS_NAMES.iter().filter(|name| is_undeclared(name)).map(|it| (*it).into());
+    let mut module =
+        StrippedModule { undeclared_names: undeclared_names.collect(), ..Default::default() };
     let options = TransformOptions::default();
     let transformer = Transformer::new(&allocator, path, &options);
     let transformed = transformer.build_with_scoping(scoping, &mut program);
@@ -116,9 +118,9 @@ fn strip_on_this_thread(
     Ok(module)
 }
 
+/// Prints the program as JavaScript, and fills in `code` and `lines` of the module.
 fn generate_code(program: &Program<'_>, path: &Path, text: &str, module: &mut StrippedModule) {
     let options =
-/// Prints the program as JavaScript, and fills in `code` and `lines` of the module.
         CodegenOptions { source_map_path: Some(path.into()), ..CodegenOptions::default() };
     let CodegenReturn { code, map, .. } =
         Codegen::new().with_options(options).with_source_text(text).build(program);
@@ -186,12 +188,12 @@ fn common_js_exports(program: &Program<'_>) -> Vec<String> {
             names.push(member.property.name.to_string());
         }
     }
-    let is_plain = |name: &String| {
+    let is_exportable = |name: &String| {
         name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '$')
             && name != "default"
             && !name.is_empty()
     };
-    names.retain(is_plain);
+    names.retain(is_exportable);
     names.sort();
     names.dedup();
     names
@@ -206,9 +208,9 @@ fn is_module_exports(expression: &Expression<'_>) -> bool {
         if is_name(&member.object, "module") && member.property.name == "exports")
 }
 
+/// Visits a program, rewrites its import specifiers and replaces `import.meta`.
 struct SpecifierRewriter<'a, 's, 'r> {
     allocator: &'a Allocator,
-/// Visits a program, rewrites its import specifiers and replaces `import.meta`.
     text: &'s str,
     rewrite: &'s mut Rewrite<'r>,
     uses_meta: bool,
@@ -297,8 +299,8 @@ mod tests {
         };
         let shown = match strip(Path::new(name), text, &mut rewrite) {
             Ok(module) => {
-                let free = module.free_names.join(" ");
-                format!("{}-- lines {:?} free [{free}]", module.code, module.lines)
+                let undeclared = module.undeclared_names.join(" ");
+                format!("{}-- lines {:?} undeclared [{undeclared}]", module.code, module.lines)
             }
             Err(problem) => format!("{}: {}", problem.line, problem.message),
         };
@@ -323,7 +325,7 @@ mod tests {
                 	}
                 }
                 export default (x) => b(x, E.X, __helveMeta.url, P);
-                -- lines [1, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 7] free []"#]],
+                -- lines [1, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 7] undeclared []"#]],
         );
     }
 
@@ -339,7 +341,7 @@ mod tests {
                 await import("file:d");
                 await import("file:e");
                 __dirname;
-                -- lines [1, 1, 2, 3, 3, 3] free [require __dirname]"#]],
+                -- lines [1, 1, 2, 3, 3, 3] undeclared [require __dirname]"#]],
         );
     }
 

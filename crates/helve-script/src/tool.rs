@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use crate::cache::{ListedTool, StoredBundle};
 use crate::found::ScriptKind;
 use crate::program::ProgramRun;
-use crate::runtime::{Exchange, LiveProcess};
+use crate::runtime::{Exchange, HelperProcess};
 use crate::script::{Script, ScriptHost};
 use crate::wire::{CallAnswer, Incoming, ReportedAttachment, RequestError, ThrownError};
 
@@ -135,9 +135,9 @@ impl ScriptTool {
             () = ctx.cancel.cancelled() => Err(RequestError::Aborted),
         };
         match ready {
-            Ok((live, bundle)) => {
+            Ok((process, bundle)) => {
                 let request = self.request(&bundle, arguments, ctx);
-                let answer = self.exchange(request, &live, ctx).await;
+                let answer = self.exchange(request, &process, ctx).await;
                 (Some(bundle), answer)
             }
             Err(error) => (None, Err(error)),
@@ -148,11 +148,11 @@ impl ScriptTool {
     async fn exchange(
         &self,
         request: Value,
-        live: &LiveProcess,
+        process: &HelperProcess,
         ctx: &ToolContext,
     ) -> Result<CallAnswer, RequestError> {
-        let exchange = live.begin(self.host.runtime.new_id(), request).await?;
-        self.converse(exchange, live, ctx).await
+        let exchange = process.begin(self.host.runtime.new_id(), request).await?;
+        self.converse(exchange, process, ctx).await
     }
 
     /// Runs a program with the arguments as JSON on its standard input. What it prints is the answer: a text, or an object
@@ -230,7 +230,7 @@ impl ScriptTool {
     async fn converse(
         &self,
         mut exchange: Exchange<'_>,
-        live: &LiveProcess,
+        process: &HelperProcess,
         ctx: &ToolContext,
     ) -> Result<CallAnswer, RequestError> {
         let deadline = tokio::time::Instant::now() + CALL_TIME;
@@ -239,11 +239,11 @@ impl ScriptTool {
             let message = tokio::select! {
                 message = exchange.next() => message?,
                 () = ctx.cancel.cancelled() => {
-                    self.abort(exchange, live).await;
+                    self.abort(exchange, process).await;
                     return Err(RequestError::Aborted);
                 }
                 () = tokio::time::sleep_until(deadline) => {
-                    self.abort(exchange, live).await;
+                    self.abort(exchange, process).await;
                     return Err(RequestError::TimedOut(CALL_TIME));
                 }
             };
@@ -265,14 +265,14 @@ impl ScriptTool {
                     Ok(value) => json!({"op": "answer", "request": number, "ok": value}),
                     Err(why) => json!({"op": "answer", "request": number, "error": why}),
                 };
-                live.send(&answer).await;
+                process.send(&answer).await;
             }
         }
     }
 
     /// Aborts a call. If the tool does not return and the process is stuck, ends the process.
-    async fn abort(&self, mut exchange: Exchange<'_>, live: &LiveProcess) {
-        live.send(&json!({"op": "abort", "id": exchange.id})).await;
+    async fn abort(&self, mut exchange: Exchange<'_>, process: &HelperProcess) {
+        process.send(&json!({"op": "abort", "id": exchange.id})).await;
         let returned = async {
             loop {
                 match exchange.next().await {
@@ -282,7 +282,7 @@ impl ScriptTool {
             }
         };
         if tokio::time::timeout(ABORT_TIME, returned).await.is_err() {
-            live.end_if_stuck(self.host.runtime.new_id()).await;
+            process.end_if_stuck(self.host.runtime.new_id()).await;
         }
     }
 

@@ -26,7 +26,7 @@ pub(crate) struct PolicyInputs {
 
 /// Returns a rule that allows access to the folder of a skill, which may be outside the workspace. Returns `None` if
 /// the path contains a wildcard, because the rule would then match other folders too.
-fn skill_folder(skill: &Skill) -> Option<Rule> {
+fn skill_folder_rule(skill: &Skill) -> Option<Rule> {
     let folder = skill.folder.to_str().filter(|path| !path.contains(['*', '?']))?;
     let pattern = format!("{folder}/*");
     Some(Rule::new("external_directory", &pattern, Action::Allow, Source::Program))
@@ -40,14 +40,14 @@ pub(crate) fn policy_and_tool_switches(
     agent: &Agent,
 ) -> (Policy, Vec<ToolSwitch>) {
     let is_trusted = trust == TrustState::Trusted;
-    // Whether an agent's rule also counts as one of the user: all rules from files do. Of the built-in rules, only
-    // those that allow editing do, which are about the files of plans.
-    let is_own = |rule: &&Rule| match rule.source {
+    // The agent's rules from files also count as rules of the user. Of its built-in rules, only those that allow
+    // editing do: they let the plan agent write its plans.
+    let counts_as_user_rule = |rule: &&Rule| match rule.source {
         Source::File { .. } => true,
         _ => rule.permission == "edit" && rule.action == Action::Allow,
     };
     let project_rules = agent.project_rules.iter().filter(|_| is_trusted);
-    let written = ConfiguredRules {
+    let configured = ConfiguredRules {
         root: inputs.root.clone(),
         user: config.user.clone(),
         project: config.project.clone(),
@@ -63,14 +63,14 @@ pub(crate) fn policy_and_tool_switches(
         current_agent: agent
             .rules
             .iter()
-            .filter(is_own)
+            .filter(counts_as_user_rule)
             .chain(project_rules)
             .cloned()
-            .chain(config.skills.iter().filter_map(skill_folder))
+            .chain(config.skills.iter().filter_map(skill_folder_rule))
             .collect(),
     };
     let helve_folders: Vec<&Path> = inputs.helve_folders.iter().map(PathBuf::as_path).collect();
-    let policy = policy(written, &helve_folders);
+    let policy = policy(configured, &helve_folders);
     let mut switches = agent_switches(config, trust, agent);
     let replaced = inputs.replaced_agent.iter().flat_map(|agent| &agent.switches);
     switches.extend(replaced.filter(|switch| !switch.on).cloned());
@@ -96,8 +96,8 @@ pub(crate) fn find_agent(config: &Config, name: Option<String>) -> Result<Agent,
     };
     let name = name.unwrap_or_else(|| DEFAULT_AGENT.into());
     found.cloned().ok_or_else(|| {
-        let known = config.agents.iter().map(|agent| agent.name.as_str());
-        let near = near::nearest(&name, known, 3).into_iter().map(String::from).collect();
+        let names = config.agents.iter().map(|agent| agent.name.as_str());
+        let near = near::nearest(&name, names, 3).into_iter().map(String::from).collect();
         BuildError::NoAgent { name, near }
     })
 }

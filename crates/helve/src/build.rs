@@ -273,8 +273,9 @@ impl Builder {
         let (config, trust) = (&read.config, read.trust);
         let helve_folders: Vec<_> = [data.clone()].into_iter().chain(paths.user.clone()).collect();
         let can_run = host.processes().is_some();
-        let (variables, secrets, own) = (host.environment(), self.secret_variables, &helve_folders);
-        let shell = can_run.then(|| shell::shell(config, variables, self.leftovers, secrets, own));
+        let (variables, secrets) = (host.environment(), self.secret_variables);
+        let shell = can_run
+            .then(|| shell::shell(config, variables, self.leftovers, secrets, &helve_folders));
         let (registry, media) = (Arc::<Registry>::default(), media());
         let context = ProgramContext::new((&host, shell.as_ref()), (&root, &data), config, trust);
         let scripts = scripts::set_up_scripts(script_files, &context, &registry, media.clone());
@@ -302,7 +303,7 @@ impl Builder {
         let skills = register_skills(&registry, Skills::new(&config, trust, &policy));
         register_opencode_tools(&registry, languages::tools(&languages, &config, trust, settings));
         let servers = servers(&workspace, &registry, &config, media);
-        register_own_tools(&registry, self.tools);
+        register_embedder_tools(&registry, self.tools);
         let caller = Caller { agent: agent.name.clone(), ..self.caller };
         let id = self.session.id(workspace.root(), &*store).await;
         let toolbox = Toolbox {
@@ -361,7 +362,7 @@ fn extensions(
 fn connect_scripts(scripts: &Arc<scripts::Scripts>, toolbox: &Toolbox) {
     scripts::send_events(scripts, &toolbox.engine.recorder.events);
     #[cfg(feature = "scripts")]
-    crate::plugin_client::set_client(scripts, toolbox);
+    crate::plugin_requests::answer_plugins(scripts, toolbox);
 }
 
 /// Creates the tool that starts sub-agents. It is offered now if a model is configured, otherwise once an agent runs.
@@ -393,7 +394,7 @@ fn register_tools(
 }
 
 /// Registers the tools of the program that embeds the library. They replace other tools of the same name.
-fn register_own_tools(registry: &Arc<Registry>, tools: Vec<Arc<dyn AnyTool>>) {
+fn register_embedder_tools(registry: &Arc<Registry>, tools: Vec<Arc<dyn AnyTool>>) {
     for tool in tools {
         registry.register(Layer::Runtime, tool).permanent();
     }
@@ -416,10 +417,10 @@ fn register_skills(registry: &Arc<Registry>, skills: Skills) -> Arc<Skills> {
 }
 
 fn find_dialect(name: &str) -> Result<&'static Dialect, BuildError> {
-    let found = DIALECTS.iter().map(|known| known.dialect).find(|dialect| dialect.name == name);
+    let found = DIALECTS.iter().map(|entry| entry.dialect).find(|dialect| dialect.name == name);
     found.ok_or_else(|| BuildError::NoDialect {
         name: name.into(),
-        known: DIALECTS.iter().map(|known| known.dialect.name).collect(),
+        known: DIALECTS.iter().map(|entry| entry.dialect.name).collect(),
     })
 }
 
@@ -537,16 +538,18 @@ fn allow_rule(text: &str, home: Option<&Path>) -> Result<Rule, BuildError> {
 fn edit_settings(config: &config::EditSection) -> EditSettings {
     let default = EditSettings::DEFAULT;
     EditSettings {
-        syntax: config.syntax.as_ref().map_or(default.syntax, |given| match given.value {
+        syntax: config.syntax.as_ref().map_or(default.syntax, |setting| match setting.value {
             config::SyntaxMode::Report => SyntaxPolicy::Report,
             config::SyntaxMode::Off => SyntaxPolicy::Off,
             config::SyntaxMode::Refuse => SyntaxPolicy::Refuse,
         }),
-        matching: config.matching.as_ref().map_or(default.matching, |given| match given.value {
-            config::MatchMode::Safe => MatchPolicy::Tolerant,
-            config::MatchMode::Exact => MatchPolicy::Exact,
+        matching: config.matching.as_ref().map_or(default.matching, |setting| {
+            match setting.value {
+                config::MatchMode::Safe => MatchPolicy::Tolerant,
+                config::MatchMode::Exact => MatchPolicy::Exact,
+            }
         }),
-        links: config.hard_links.as_ref().map_or(default.links, |given| match given.value {
+        links: config.hard_links.as_ref().map_or(default.links, |setting| match setting.value {
             config::HardLinkMode::Replace => HardLinks::Replace,
             config::HardLinkMode::InPlace => HardLinks::InPlace,
         }),
@@ -556,8 +559,11 @@ fn edit_settings(config: &config::EditSection) -> EditSettings {
 /// Returns the limits of tool outputs: the configured ones, or those of the dialect.
 fn limits(config: &Config, dialect: &Dialect) -> Limits {
     let default = dialect.limits;
-    let limit = |given: &Option<config::WithSource<u64>>, default| {
-        given.as_ref().and_then(|given| usize::try_from(given.value).ok()).unwrap_or(default)
+    let limit = |configured: &Option<config::WithSource<u64>>, default| {
+        configured
+            .as_ref()
+            .and_then(|configured| usize::try_from(configured.value).ok())
+            .unwrap_or(default)
     };
     Limits {
         lines: limit(&config.tool_output.max_lines, default.lines),

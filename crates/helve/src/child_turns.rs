@@ -34,25 +34,25 @@ struct StartingCalls {
 
 /// Finds the calls that started sub-agents in these entries of a session.
 fn starting_calls<'a>(session: &str, entries: impl Iterator<Item = &'a Entry>) -> StartingCalls {
-    let mut found = StartingCalls::default();
+    let mut calls = StartingCalls::default();
     for entry in entries {
         match &entry.item {
             Item::Assistant(message) => {
                 let starting = message.calls().filter(|call| starts_tasks(call));
-                found.unreported.extend(starting.map(|call| call.id.clone()));
+                calls.unreported.extend(starting.map(|call| call.id.clone()));
             }
-            Item::Result(result) if found.unreported.contains(&result.call) => {
+            Item::Result(result) if calls.unreported.contains(&result.call) => {
                 for task in helve_tools::reported_tasks(&result.text()) {
                     if is_child_of(session, task) {
-                        *found.reported.entry(task.into()).or_default() += 1;
-                        found.unreported.remove(&result.call);
+                        *calls.reported.entry(task.into()).or_default() += 1;
+                        calls.unreported.remove(&result.call);
                     }
                 }
             }
             _ => {}
         }
     }
-    found
+    calls
 }
 
 /// The name under which the [`BegunTurn`]s that a call started are stored in its session.
@@ -104,11 +104,11 @@ impl Toolbox {
         let (session, slot) = (&*parent.session.id, begun_turns_slot(&parent.call.root));
         let turn: BegunTurn = (self.session_id().into(), after);
         loop {
-            let (version, known) = match self.store.get(session, &slot).await? {
+            let (version, stored) = match self.store.get(session, &slot).await? {
                 Some((version, value)) => (version, serde_json::from_value(value)),
                 None => (0, Ok(Vec::new())),
             };
-            let mut turns: Vec<BegunTurn> = known.unwrap_or_default();
+            let mut turns: Vec<BegunTurn> = stored.unwrap_or_default();
             turns.push(turn.clone());
             // Fails if the slot was changed in the meantime, for another sub-agent of the same call.
             if self.store.put(session, &slot, version, json!(turns)).await? {
@@ -132,8 +132,8 @@ impl Toolbox {
             for (child, after) in begun {
                 let prompts = prompts_after(&self.transcript(&child).await?, after);
                 if is_child_of(session, &child) {
-                    let known = turns.entry(child).or_default();
-                    *known = (*known).max(prompts);
+                    let count = turns.entry(child).or_default();
+                    *count = (*count).max(prompts);
                 }
             }
         }

@@ -111,7 +111,7 @@ impl Toolbox {
         });
         let mut commands: Vec<CommandInfo> = Vec::new();
         for command in configured.chain(builtin).chain(skills) {
-            if !commands.iter().any(|known| known.name == command.name) {
+            if !commands.iter().any(|listed| listed.name == command.name) {
                 commands.push(command);
             }
         }
@@ -125,7 +125,8 @@ impl Toolbox {
         name: &str,
         arguments: &str,
     ) -> Result<FilledCommand, CommandError> {
-        let filled = self.fill_command_in(self.session(), &self.tools(), (name, arguments)).await;
+        let filled =
+            self.fill_command_in_session(self.session(), &self.tools(), (name, arguments)).await;
         let mut filled = filled?;
         let hooks = scripts::before_command(
             &self.scripts,
@@ -138,17 +139,17 @@ impl Toolbox {
     }
 
     /// Like [`Toolbox::fill_command`], but the calls are made in `session`, and plugins are not involved.
-    async fn fill_command_in(
+    async fn fill_command_in_session(
         &self,
         session: &Arc<Session>,
         tools: &ToolSet,
         (name, arguments): (&str, &str),
     ) -> Result<FilledCommand, CommandError> {
         if let Some(command) = self.config.commands.iter().find(|command| command.name == name) {
-            let calls = PieceCalls { engine: &self.engine, session, tools };
+            let calls = TemplateCalls { engine: &self.engine, session, tools };
             return fill_configured(&calls, command, arguments).await;
         }
-        let builtin = BUILTIN.iter().find(|(known, _, _)| *known == name);
+        let builtin = BUILTIN.iter().find(|(builtin, _, _)| *builtin == name);
         let skill = self.config.skills.iter().find(|skill| skill.name == name);
         let text = match (builtin, skill) {
             (Some((_, _, template)), _) => text_of(&template::fill(template, arguments)),
@@ -171,22 +172,22 @@ impl Toolbox {
 }
 
 /// Makes the calls that a template needs.
-struct PieceCalls<'a> {
+struct TemplateCalls<'a> {
     engine: &'a Arc<Engine>,
     session: &'a Arc<Session>,
     tools: &'a ToolSet,
 }
 
-impl PieceCalls<'_> {
+impl TemplateCalls<'_> {
     async fn call(&self, tool: &str, input: Value) -> Result<ToolOutput, ToolError> {
         let call = ToolCall::new(tool, Input::Json(input));
         self.engine.call(self.session, self.tools, call, CancellationToken::new()).await.outcome
     }
 }
 
-async fn fill_configured(
 /// Fills in the template of a configured command.
-    calls: &PieceCalls<'_>,
+async fn fill_configured(
+    calls: &TemplateCalls<'_>,
     command: &CommandTemplate,
     arguments: &str,
 ) -> Result<FilledCommand, CommandError> {
@@ -240,7 +241,7 @@ impl Prompts for Toolbox {
         arguments: &'a str,
     ) -> BoxFuture<'a, Option<Result<Vec<PromptPiece>, String>>> {
         Box::pin(async move {
-            match self.fill_command_in(session, tools, (name, arguments)).await {
+            match self.fill_command_in_session(session, tools, (name, arguments)).await {
                 Ok(command) => Some(Ok(command.parts.into_iter().map(prompt_piece).collect())),
                 Err(CommandError::Unknown { .. }) => None,
                 Err(error) => Some(Err(error.to_string())),
@@ -249,8 +250,8 @@ impl Prompts for Toolbox {
     }
 }
 
-fn prompt_piece(part: MessagePart) -> PromptPiece {
 /// Converts a part of a message to a part of an MCP prompt.
+fn prompt_piece(part: MessagePart) -> PromptPiece {
     match part {
         MessagePart::Text(text) => PromptPiece::Text(text),
         MessagePart::Media { mime, data, .. } if mime.starts_with("image/") => {

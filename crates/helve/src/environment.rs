@@ -21,12 +21,12 @@ async fn is_git(toolbox: &Toolbox) -> bool {
 /// Returns the current date in UTC, such as `2026-11-18`.
 fn today() -> String {
     let days = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() / 86_400;
-    let (year, month, day) = civil(i64::try_from(days).unwrap_or(0));
+    let (year, month, day) = to_date(i64::try_from(days).unwrap_or(0));
     format!("{year:04}-{month:02}-{day:02}")
 }
 
 /// Converts days since 1970-01-01 to a date of the Gregorian calendar.
-fn civil(days: i64) -> (i64, i64, i64) {
+fn to_date(days: i64) -> (i64, i64, i64) {
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -53,7 +53,7 @@ mod tests {
             (11_016, (2000, 2, 29)),
             (20_773, (2026, 11, 16)),
         ] {
-            assert_eq!(civil(days), date);
+            assert_eq!(to_date(days), date);
         }
     }
 }

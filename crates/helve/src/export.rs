@@ -109,8 +109,8 @@ enum Piece<'a> {
 
 fn pieces(item: &Item) -> Vec<Piece<'_>> {
     match item {
-        Item::User { content } => parts("You", content),
-        Item::Assistant(message) => message.blocks.iter().filter_map(block).collect(),
+        Item::User { content } => message_pieces("You", content),
+        Item::Assistant(message) => message.blocks.iter().filter_map(block_piece).collect(),
         Item::Result(result) => {
             let mut pieces = Vec::new();
             for part in &result.content {
@@ -121,7 +121,7 @@ fn pieces(item: &Item) -> Vec<Piece<'_>> {
                         is_error: result.is_error,
                     }),
                     MessagePart::Media { mime, data, name } => {
-                        pieces.push(media(mime, data, name.as_deref()));
+                        pieces.push(media_piece(mime, data, name.as_deref()));
                     }
                 }
             }
@@ -136,15 +136,15 @@ fn pieces(item: &Item) -> Vec<Piece<'_>> {
     }
 }
 
-fn parts<'a>(who: &'static str, content: &'a [MessagePart]) -> Vec<Piece<'a>> {
+fn message_pieces<'a>(who: &'static str, content: &'a [MessagePart]) -> Vec<Piece<'a>> {
     let piece = |part: &'a MessagePart| match part {
         MessagePart::Text(text) => Piece::Said { who, text },
-        MessagePart::Media { mime, data, name } => media(mime, data, name.as_deref()),
+        MessagePart::Media { mime, data, name } => media_piece(mime, data, name.as_deref()),
     };
     content.iter().map(piece).collect()
 }
 
-fn block(block: &Block) -> Option<Piece<'_>> {
+fn block_piece(block: &Block) -> Option<Piece<'_>> {
     match block {
         Block::Text(text) => Some(Piece::Said { who: "Model", text }),
         Block::Reasoning { text, .. } if !text.is_empty() => {
@@ -158,7 +158,7 @@ fn block(block: &Block) -> Option<Piece<'_>> {
     }
 }
 
-fn media<'a>(mime: &'a str, data: &'a str, name: Option<&str>) -> Piece<'a> {
+fn media_piece<'a>(mime: &'a str, data: &'a str, name: Option<&str>) -> Piece<'a> {
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte);
     match SHOWN_IMAGES.contains(&mime) && data.bytes().all(is_base64) {
         true => Piece::Image { mime, data },

@@ -62,7 +62,7 @@ impl Toolbox {
     /// that are already in `shown`, and adds the new ones to `shown`.
     pub(crate) async fn new_nested_instructions(
         &self,
-        known: &mut NestedInstructions,
+        shown: &mut NestedInstructions,
     ) -> Vec<String> {
         let mut notes = Vec::new();
         for folder in self.session().seen_files.folders() {
@@ -74,11 +74,11 @@ impl Toolbox {
                 continue;
             }
             for folder in outermost_first {
-                if known.bytes < MAX_NESTED_TOTAL
-                    && known.checked.insert(folder.to_path_buf())
+                if shown.bytes < MAX_NESTED_TOTAL
+                    && shown.checked.insert(folder.to_path_buf())
                     && let Some(note) = self.nested_instructions(folder).await
                 {
-                    known.bytes += note.len();
+                    shown.bytes += note.len();
                     notes.push(note);
                 }
             }

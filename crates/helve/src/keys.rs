@@ -42,7 +42,7 @@ impl Keys {
     }
 
     /// Returns keys as if every environment variable were set, to describe models that cannot be used yet.
-    pub(crate) fn any() -> Self {
+    pub(crate) fn with_every_variable_set() -> Self {
         Self::from_environment(|_| Some("none".into()))
     }
 
@@ -93,14 +93,14 @@ impl Toolbox {
         let mut providers = all_providers(section);
         let saved_ids = keys.saved.keys().chain(keys.opencode.keys());
         for id in saved_ids {
-            if !providers.iter().any(|(known, _)| known == id) {
+            if !providers.iter().any(|(listed, _)| listed == id) {
                 providers.push((id.clone(), Vec::new()));
             }
         }
         let info = |(provider, variables): (String, Vec<String>)| {
-            let configured = section.providers.iter().find(|known| known.id == provider);
+            let configured = section.providers.iter().find(|config| config.id == provider);
             let names: Vec<&str> = variables.iter().map(String::as_str).collect();
-            let origin = match configured.is_some_and(|known| known.key.is_some()) {
+            let origin = match configured.is_some_and(|config| config.key.is_some()) {
                 true => Some(KeyOrigin::Config),
                 false => keys.find(&provider, &names).map(|(_, origin)| origin),
             };

@@ -132,7 +132,7 @@ fn servers(config: &Config) -> Vec<ServerDefinition> {
         command: entry.command.iter().map(|word| word.value.clone()).collect(),
         extensions: entry.extensions.iter().map(|word| word.value.clone()).collect(),
         environment: environment(entry),
-        initialization: entry.initialization.as_ref().map(|given| given.value.clone()),
+        initialization: entry.initialization.as_ref().map(|setting| setting.value.clone()),
     });
     server_definitions(&overrides.collect::<Vec<_>>())
 }

@@ -44,7 +44,7 @@ mod no_scripts;
 mod no_servers;
 mod notes;
 #[cfg(feature = "scripts")]
-mod plugin_client;
+mod plugin_requests;
 mod program_context;
 mod providers;
 mod read_config;

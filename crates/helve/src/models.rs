@@ -11,7 +11,7 @@ use helve_agent::request::{ModelSettings, Quirks};
 use helve_ext::config::{CostConfig, ModelConfig, ModelSection, ProviderConfig, WithSource};
 
 use crate::keys::Keys;
-use crate::providers::{KNOWN_PROVIDERS, KnownProvider, key_variables};
+use crate::providers::{BUILTIN_PROVIDERS, BuiltinProvider, key_variables};
 use crate::toolbox::Toolbox;
 
 /// The context window of a model about which nothing is known.
@@ -29,8 +29,8 @@ pub fn model_at(
     name: &str,
     key: Option<ApiKey>,
 ) -> ActiveModel {
-    let known = Quirks::known(base_url, name);
-    let quirks = Quirks { reads_images: true, reads_documents: true, ..known };
+    let known_quirks = Quirks::known(base_url, name);
+    let quirks = Quirks { reads_images: true, reads_documents: true, ..known_quirks };
     ActiveModel {
         reference: ModelRef { provider: base_url.into(), name: name.into(), protocol },
         endpoint: Endpoint {
@@ -85,8 +85,8 @@ impl Toolbox {
             agent.and_then(|agent| agent.model.as_ref()).map(|name| name.value.as_str());
         let mut model = find(&self.config().models, name.or(agent_model), &self.keys())?;
         if let Some(agent) = agent {
-            model.settings.temperature = agent.temperature.as_ref().map(|given| given.value);
-            model.settings.top_p = agent.top_p.as_ref().map(|given| given.value);
+            model.settings.temperature = agent.temperature.as_ref().map(|setting| setting.value);
+            model.settings.top_p = agent.top_p.as_ref().map(|setting| setting.value);
         }
         Ok(model)
     }
@@ -115,9 +115,10 @@ impl Toolbox {
         });
         let in_catalogue =
             catalogue::all().iter().map(|model| (model.provider.into(), model.name.into()));
-        let mut seen = BTreeSet::new();
-        let all = configured.chain(in_catalogue).filter(|name| seen.insert(name.clone()));
-        all.filter_map(|(provider, name)| known_model(section, &keys, &provider, &name)).collect()
+        let mut listed = BTreeSet::new();
+        let all = configured.chain(in_catalogue).filter(|name| listed.insert(name.clone()));
+        all.filter_map(|(provider, name)| describe_model(section, &keys, &provider, &name))
+            .collect()
     }
 }
 
@@ -137,14 +138,15 @@ pub struct KnownModel {
     pub has_key: bool,
 }
 
-fn known_model(
+/// Describes a model, whether or not it can be used now.
+fn describe_model(
     section: &ModelSection,
     keys: &Keys,
     provider: &str,
     name: &str,
 ) -> Option<KnownModel> {
     // A model without a key is described as if there were one.
-    let with_any_key = Keys::any();
+    let with_any_key = Keys::with_every_variable_set();
     let found = find(section, Some(&format!("{provider}/{name}")), keys);
     let has_key = found.is_ok();
     let full_name = format!("{provider}/{name}");
@@ -161,9 +163,9 @@ fn known_model(
     })
 }
 
+/// Finds a model by its name, `PROVIDER/MODEL`, or the configured one.
 fn find(
     section: &ModelSection,
-/// Finds a model by its name, `PROVIDER/MODEL`, or the configured one.
     name: Option<&str>,
     keys: &Keys,
 ) -> Result<ActiveModel, ModelError> {
@@ -171,10 +173,10 @@ fn find(
     let name = name.or(configured).ok_or(ModelError::NotConfigured)?;
     let split = name.split_once('/').filter(|(id, model)| !id.is_empty() && !model.is_empty());
     let (id, model) = split.ok_or_else(|| ModelError::NoProviderNamed(name.into()))?;
-    let known = KNOWN_PROVIDERS.iter().find(|known| known.id == id);
+    let builtin = BUILTIN_PROVIDERS.iter().find(|builtin| builtin.id == id);
     let provider = section.providers.iter().find(|provider| provider.id == id);
-    if known.is_none() && provider.is_none() {
-        let known = KNOWN_PROVIDERS.iter().map(|known| known.id.to_string());
+    if builtin.is_none() && provider.is_none() {
+        let known = BUILTIN_PROVIDERS.iter().map(|builtin| builtin.id.to_string());
         let configured = section.providers.iter().map(|provider| provider.id.clone());
         let known = known.chain(configured).collect();
         return Err(ModelError::UnknownProvider { id: id.into(), known });
@@ -184,19 +186,19 @@ fn find(
     if !is_enabled || is_named(&section.disabled) {
         return Err(ModelError::SwitchedOff(id.into()));
     }
-    let nothing = ProviderConfig::default();
-    let provider = provider.unwrap_or(&nothing);
+    let no_config = ProviderConfig::default();
+    let provider = provider.unwrap_or(&no_config);
     let base_url = provider.base_url.as_ref().map(|url| url.value.clone());
-    let base_url = base_url.or(known.map(|known| known.base_url.to_string()));
+    let base_url = base_url.or(builtin.map(|builtin| builtin.base_url.to_string()));
     let base_url = base_url.ok_or_else(|| ModelError::NoAddress { id: id.into() })?;
-    let protocol = protocol(provider, known)?;
+    let protocol = protocol(provider, builtin)?;
     let mut timeouts = Timeouts::for_url(&base_url);
     if let Some(idle) = &provider.idle_timeout {
         timeouts.idle = Duration::from_millis(idle.value);
     }
     let headers = provider.headers.iter();
     let endpoint = Endpoint {
-        key: key(id, provider, known, keys)?,
+        key: key(id, provider, builtin, keys)?,
         headers: headers.map(|(name, value)| (name.clone(), value.value.clone())).collect(),
         base_url,
         protocol,
@@ -206,32 +208,32 @@ fn find(
     Ok(active_model(id, model, config, endpoint))
 }
 
+/// Returns a model with its settings, from the configuration or else from the catalogue.
 fn active_model(
     provider: &str,
-/// Returns a model with its settings, from the configuration or else from the catalogue.
     name: &str,
     config: Option<&ModelConfig>,
     endpoint: Endpoint,
 ) -> ActiveModel {
+    // The name of the model in requests to the provider.
     let wire_id = config.and_then(|config| config.id.as_ref()).map(|id| id.value.as_str());
     let wire_id = wire_id.unwrap_or(name);
-    // The name of the model in requests to the provider.
-    let known = catalogue::find(provider, wire_id);
+    let listed = catalogue::find(provider, wire_id);
     let output = config.and_then(|config| config.output.as_ref()).map(|limit| limit.value);
-    let output = output.or(known.map(|known| known.output.min(MAX_OUTPUT_TOKENS)));
+    let output = output.or(listed.map(|listed| listed.output.min(MAX_OUTPUT_TOKENS)));
     let output = output.unwrap_or(DEFAULT_OUTPUT_TOKENS);
     let window = config.and_then(|config| config.context.as_ref()).map(|limit| limit.value);
-    let listed_window = known.map(|known| match known.input {
-        Some(input) => known.context.min(input.saturating_add(output)),
-        None => known.context,
+    let listed_window = listed.map(|listed| match listed.input {
+        Some(input) => listed.context.min(input.saturating_add(output)),
+        None => listed.context,
     });
     let reads = |modality: &str| {
         config.is_some_and(|config| config.modalities.iter().any(|input| input.value == modality))
     };
-    let is_described = config.is_some_and(|config| !config.modalities.is_empty());
-    let (reads_images, reads_documents) = match (is_described, known) {
+    let lists_modalities = config.is_some_and(|config| !config.modalities.is_empty());
+    let (reads_images, reads_documents) = match (lists_modalities, listed) {
         (true, _) => (reads("image"), reads("pdf")),
-        (false, Some(known)) => (known.reads_images, known.reads_documents),
+        (false, Some(listed)) => (listed.reads_images, listed.reads_documents),
         // A model about which nothing is known is assumed to read images, as most models do today.
         (false, None) => (true, false),
     };
@@ -249,7 +251,7 @@ fn active_model(
         is_window_assumed: window.or(listed_window).is_none(),
         prices: config
             .and_then(|config| prices(&config.cost))
-            .or(known.and_then(|known| known.prices)),
+            .or(listed.and_then(|listed| listed.prices)),
     }
 }
 
@@ -263,10 +265,10 @@ fn prices(cost: &CostConfig) -> Option<Prices> {
     Some(Prices::flat(input, output, cache_read, cache_write))
 }
 
+/// Returns the protocol of a provider: the configured one, that of its npm package, or the built-in one.
 fn protocol(
     provider: &ProviderConfig,
-/// Returns the protocol of a provider: the configured one, that of its npm package, or the built-in one.
-    known: Option<&KnownProvider>,
+    builtin: Option<&BuiltinProvider>,
 ) -> Result<Protocol, ModelError> {
     if let Some(protocol) = &provider.protocol {
         return match protocol.value.as_str() {
@@ -281,7 +283,7 @@ fn protocol(
         "@ai-sdk/anthropic" => Protocol::Messages,
         _ => Protocol::Chat,
     });
-    Ok(package_protocol.or(known.map(|known| known.protocol)).unwrap_or(Protocol::Chat))
+    Ok(package_protocol.or(builtin.map(|builtin| builtin.protocol)).unwrap_or(Protocol::Chat))
 }
 
 /// Returns the key of a provider, from the configuration, the environment or a file. Returns `None` if there is none
@@ -289,13 +291,13 @@ fn protocol(
 fn key(
     id: &str,
     provider: &ProviderConfig,
-    known: Option<&KnownProvider>,
+    builtin: Option<&BuiltinProvider>,
     keys: &Keys,
 ) -> Result<Option<ApiKey>, ModelError> {
     if let Some(key) = &provider.key {
         return Ok(Some(ApiKey::new(key.value.as_str())));
     }
-    let variables = key_variables(provider, known);
+    let variables = key_variables(provider, builtin);
     let found = keys.find(id, &variables);
     match (found, variables.first()) {
         (Some((key, _)), _) => Ok(Some(ApiKey::new(key))),

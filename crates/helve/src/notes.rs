@@ -35,7 +35,11 @@ impl SessionState for Toolbox {
                 true => String::new(),
                 false => format!("Files changed in this session:\n{}", files.join("\n")),
             };
-            let parts = [helve_tools::open_todos(self.session()).await, files, self.open_tasks()];
+            let parts = [
+                helve_tools::open_todos(self.session()).await,
+                files,
+                self.describe_running_tasks(),
+            ];
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             parts.join("\n\n")
         })
@@ -47,8 +51,8 @@ impl SessionState for Toolbox {
 
     fn new_notes(&self) -> BoxFuture<'_, Vec<(NoteKind, String)>> {
         Box::pin(async {
-            let mut known = self.notes.instructions.lock().await;
-            let files = self.new_nested_instructions(&mut known).await;
+            let mut shown = self.notes.instructions.lock().await;
+            let files = self.new_nested_instructions(&mut shown).await;
             let files = files.into_iter().map(|text| (NoteKind::Instructions, text));
             let ended = self.ended_processes().await;
             let tasks = self.tree().take_ended(self.session_id());
@@ -62,16 +66,16 @@ impl SessionState for Toolbox {
 }
 
 impl Toolbox {
-    /// Returns a note about the skills that changed since the last note. `known` is the state at the last note; `None`
-    /// if the model knows only the skills in the description of the tool.
-    fn note_on_skills(&self, known: &mut Option<FoundSkills>) -> Option<String> {
+    /// Returns a note about the skills that changed since the last note. `last_noted` is the state at the last note;
+    /// `None` if the model knows only the skills in the description of the tool.
+    fn note_on_skills(&self, last_noted: &mut Option<FoundSkills>) -> Option<String> {
         let now = self.skills.find();
-        if known.as_ref() == Some(&now) {
+        if last_noted.as_ref() == Some(&now) {
             return None;
         }
         let listed = self.skills.listed();
         let access = if listed.is_empty() { SkillAccess::Reading } else { SkillAccess::Tool };
-        let before = known.replace(now.clone()).unwrap_or_else(|| FoundSkills::listed(listed));
+        let before = last_noted.replace(now.clone()).unwrap_or_else(|| FoundSkills::listed(listed));
         let changes = now.changes_since(&before, self.root());
         // If the model should load skills with the tool, but the tool is not offered, a rule denies it.
         let is_tool_denied = || access == SkillAccess::Tool && self.tools().find(SKILL).is_none();
@@ -82,13 +86,13 @@ impl Toolbox {
     }
 
     /// Describes the sub-agents that have not ended; empty if there are none.
-    fn open_tasks(&self) -> String {
+    fn describe_running_tasks(&self) -> String {
         let tasks = self.tree().tasks_of(self.session_id());
-        let open: Vec<_> =
+        let running: Vec<_> =
             tasks.iter().filter(|task| !task.has_ended()).map(|task| task.report()).collect();
-        match open.is_empty() {
+        match running.is_empty() {
             true => String::new(),
-            false => helve_tools::tasks_running(&open),
+            false => helve_tools::tasks_running(&running),
         }
     }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use helve_agent::item::MessagePart;
 use helve_core::BoxFuture;
 use helve_core::transcript::TranscriptInfo;
-use helve_script::ScriptClient;
+use helve_script::ClientRequestHandler;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -22,8 +22,8 @@ const MAX_SESSIONS: usize = 100;
 const MAX_PROMPTS: usize = 20;
 
 /// Lets plugins use the sessions of a toolbox.
-pub(crate) fn set_client(scripts: &Scripts, toolbox: &Toolbox) {
-    scripts.set_client(Arc::new(PluginClient {
+pub(crate) fn answer_plugins(scripts: &Scripts, toolbox: &Toolbox) {
+    scripts.set_client_handler(Arc::new(PluginRequestHandler {
         root: toolbox.root().to_path_buf(),
         toolbox: toolbox.downgrade(),
         prompts: AtomicUsize::new(0),
@@ -31,7 +31,7 @@ pub(crate) fn set_client(scripts: &Scripts, toolbox: &Toolbox) {
 }
 
 /// Answers the requests of plugins from a toolbox. Logs and toasts are accepted but not shown.
-struct PluginClient {
+struct PluginRequestHandler {
     root: PathBuf,
     toolbox: WeakToolbox,
     /// Number of turns that plugins have started.
@@ -41,8 +41,8 @@ struct PluginClient {
 /// The slot of a session's todo list.
 const TODOS: &str = "todos";
 
-impl ScriptClient for PluginClient {
-    fn request<'a>(&'a self, params: &'a Value) -> BoxFuture<'a, Result<Value, String>> {
+impl ClientRequestHandler for PluginRequestHandler {
+    fn answer<'a>(&'a self, params: &'a Value) -> BoxFuture<'a, Result<Value, String>> {
         Box::pin(async move {
             let method = params.get("method").and_then(Value::as_str).unwrap_or_default();
             let root = self.root.to_string_lossy();
@@ -60,7 +60,7 @@ impl ScriptClient for PluginClient {
     }
 }
 
-impl PluginClient {
+impl PluginRequestHandler {
     async fn session_request(
         &self,
         toolbox: &Toolbox,

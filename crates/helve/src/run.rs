@@ -409,7 +409,7 @@ impl AgentSession<'_> {
 
     /// Switches to another agent: its prompt, tools and rules. The model stays the same.
     pub async fn set_agent(&mut self, name: &str) -> Result<(), AgentError> {
-        let switched = self.toolbox().as_agent(name)?;
+        let switched = self.toolbox().with_agent(name)?;
         if !self.entries().is_empty() {
             let from = &self.toolbox().caller.agent;
             let text = words::agent_switched(from, &switched.caller.agent);
@@ -509,11 +509,11 @@ impl AgentSession<'_> {
     }
 }
 
-/// Returns `given`, or `Off` if the configuration turns automatic compaction off.
-fn compaction(toolbox: &Toolbox, given: Compaction) -> Compaction {
+/// Returns `requested`, or `Off` if the configuration turns automatic compaction off.
+fn compaction(toolbox: &Toolbox, requested: Compaction) -> Compaction {
     match &toolbox.config.models.compaction.auto {
         Some(auto) if !auto.value => Compaction::Off,
-        Some(_) | None => given,
+        Some(_) | None => requested,
     }
 }
 
@@ -522,11 +522,11 @@ fn reserved(toolbox: &Toolbox) -> u64 {
     toolbox.config.models.compaction.reserved.as_ref().map_or(0, |tokens| tokens.value)
 }
 
-/// Returns the given limits. If they do not limit the steps, the `steps` of the agent's configuration do.
-fn limits(toolbox: &Toolbox, given: TurnLimits) -> TurnLimits {
+/// Returns the requested limits. If they do not limit the steps, the `steps` of the agent's configuration apply.
+fn limits(toolbox: &Toolbox, requested: TurnLimits) -> TurnLimits {
     let steps = toolbox.agent_config().and_then(|agent| agent.steps.as_ref());
     let steps = steps.map(|steps| u32::try_from(steps.value).unwrap_or(u32::MAX));
-    TurnLimits { steps: given.steps.or(steps), ..given }
+    TurnLimits { steps: requested.steps.or(steps), ..requested }
 }
 
 /// Returns the text of the model's last message.

@@ -33,8 +33,9 @@ pub(crate) struct ScriptFiles(FoundScripts);
 pub(crate) fn find(config: &Config, paths: &ConfigPaths) -> ScriptFiles {
     let folder = |folder: PathBuf, owner| {
         // Executables in opencode's folders are not tools.
-        let is_ours = folder.file_name().is_some_and(|name| name == ".helve" || name == "helve");
-        let contents = match is_ours {
+        let is_helve_folder =
+            folder.file_name().is_some_and(|name| name == ".helve" || name == "helve");
+        let contents = match is_helve_folder {
             true => FolderContents::ScriptsAndPrograms,
             false => FolderContents::Scripts,
         };
@@ -92,7 +93,7 @@ impl ScriptFiles {
         let Some(scripts) = self.0.project_digest() else { return false };
         let text = format!("{}\n{scripts}", config.digest);
         config.digest = blake3::hash(text.as_bytes()).to_hex().to_string();
-        config.trusted_files.extend(self.0.trusted_files());
+        config.trusted_files.extend(self.0.project_file_hashes());
         true
     }
 }
@@ -113,7 +114,7 @@ pub(crate) fn set_up_scripts(
     };
     let sandbox = shell.and_then(|shell| {
         let mut plan = confine::plan(shell.sandbox, shell.network, root, &scratch)?;
-        plan.hidden.extend(shell.own_folders.iter().cloned());
+        plan.hidden.extend(shell.helve_folders.iter().cloned());
         plan.visible.push(cache.clone());
         Some(plan)
     });

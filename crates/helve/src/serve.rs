@@ -72,7 +72,7 @@ impl Toolbox {
         let scripts = self.load_scripts_in_background();
         let toolboxes: HashMap<String, Toolbox> = agents
             .iter()
-            .filter_map(|name| Some((name.clone(), self.as_agent(name).ok()?)))
+            .filter_map(|name| Some((name.clone(), self.with_agent(name).ok()?)))
             .collect();
         let this = Arc::new(self);
         let prompts = this.clone();

@@ -23,7 +23,7 @@ pub(crate) fn shell(
     host_environment: &[(OsString, OsString)],
     leftovers: Leftovers,
     secret_variables: Vec<String>,
-    own_folders: &[PathBuf],
+    helve_folders: &[PathBuf],
 ) -> Shell {
     let (mut argv, language) =
         configured_shell(config).unwrap_or_else(|| (vec!["bash".into()], ShellLanguage::Bash));
@@ -47,9 +47,13 @@ pub(crate) fn shell(
         sandbox: config.sandbox.mode(),
         network: config.sandbox.network(),
         limits: config.sandbox.limits(),
-        own_folders: own_folders.iter().map(|folder| resolved(folder)).collect(),
-        writable: existing(
-            config.sandbox.writable.iter().map(|folder| in_home(&folder.value, home.as_deref())),
+        helve_folders: helve_folders.iter().map(|folder| resolve_links(folder)).collect(),
+        writable: usable_folders(
+            config
+                .sandbox
+                .writable
+                .iter()
+                .map(|folder| expand_home(&folder.value, home.as_deref())),
         ),
         caches: if config.sandbox.caches() {
             caches(host_environment, home.as_deref())
@@ -93,11 +97,11 @@ fn caches(environment: &[(OsString, OsString)], home: Option<&Path>) -> Vec<Path
             Some(_) | None => home.map(|home| home.join(default)),
         }
     };
-    existing(CACHES.iter().filter_map(folder))
+    usable_folders(CACHES.iter().filter_map(folder))
 }
 
 /// Replaces `~/` at the start of a path with the home folder.
-fn in_home(folder: &str, home: Option<&Path>) -> PathBuf {
+fn expand_home(folder: &str, home: Option<&Path>) -> PathBuf {
     match (folder.strip_prefix("~/"), home) {
         (Some(rest), Some(home)) => home.join(rest),
         (Some(_), None) | (None, _) => PathBuf::from(folder),
@@ -106,21 +110,21 @@ fn in_home(folder: &str, home: Option<&Path>) -> PathBuf {
 
 /// Returns the folders that exist and can be mounted, with links resolve_links and without duplicates.
 #[expect(clippy::disallowed_methods, reason = "checks folders that the configuration names")]
-fn existing(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = Vec::new();
+fn usable_folders(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut usable: Vec<PathBuf> = Vec::new();
     for folder in folders.filter_map(|folder| folder.canonicalize().ok()) {
         // The mount of a private copy (overlayfs) would take a colon as the separator of several folders.
         let is_usable = folder.parent().is_some() && !folder.to_string_lossy().contains(':');
-        if folder.is_dir() && is_usable && !found.contains(&folder) {
-            found.push(folder);
+        if folder.is_dir() && is_usable && !usable.contains(&folder) {
+            usable.push(folder);
         }
     }
-    found
+    usable
 }
 
 /// Resolves the links in a folder's path. The path of a missing folder is returned unchanged.
 #[expect(clippy::disallowed_methods, reason = "resolves the paths of Helve's own folders")]
-fn resolved(folder: &Path) -> PathBuf {
+fn resolve_links(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())
 }
 

@@ -115,21 +115,21 @@ impl FoundSkills {
         Self { skills, ..Self::default() }
     }
 
-    /// Returns how these skills differ from those that a model knows. Paths below the root are relative to it.
-    pub(crate) fn changes_since(&self, known: &FoundSkills, root: &Path) -> Vec<SkillChange> {
-        let find = |name: &str| known.skills.iter().find(|skill| skill.name == name);
+    /// Returns how these skills differ from `earlier` ones. Paths below the root are relative to it.
+    pub(crate) fn changes_since(&self, earlier: &FoundSkills, root: &Path) -> Vec<SkillChange> {
+        let find = |name: &str| earlier.skills.iter().find(|skill| skill.name == name);
         let changed = self.skills.iter().filter_map(|skill| match find(&skill.name) {
             None => Some(SkillChange::Added(skill.clone())),
-            Some(known) if known != skill => Some(SkillChange::Changed(skill.clone())),
+            Some(earlier) if earlier != skill => Some(SkillChange::Changed(skill.clone())),
             Some(_) => None,
         });
         // Suspended skills do not count as removed, because their files are reported as untrusted.
         let is_gone = |name: &&String| {
             self.skills.iter().all(|skill| skill.name != **name) && !self.suspended.contains(name)
         };
-        let removed = known.skills.iter().map(|skill| &skill.name).filter(is_gone);
+        let removed = earlier.skills.iter().map(|skill| &skill.name).filter(is_gone);
         let removed = removed.cloned().map(SkillChange::Removed);
-        let is_new = |path: &&PathBuf| !known.untrusted.contains(path);
+        let is_new = |path: &&PathBuf| !earlier.untrusted.contains(path);
         let untrusted = self.untrusted.iter().filter(is_new).map(|path| {
             let shown = path.strip_prefix(root).unwrap_or(path);
             SkillChange::NeedsTrust(shown.to_path_buf())

@@ -198,9 +198,9 @@ impl Toolbox {
         for info in &sessions {
             let entries = self.transcript(&info.session).await?;
             // Calls that were copied from another session are counted there.
-            let first = info.fork.as_ref().map_or(0, |fork| fork.last + 1);
-            let own = entries.iter().filter(|entry| entry.seq >= first);
-            count_calls(own, &mut tools);
+            let first_new = info.fork.as_ref().map_or(0, |fork| fork.last + 1);
+            let new_entries = entries.iter().filter(|entry| entry.seq >= first_new);
+            count_calls(new_entries, &mut tools);
         }
         let models = by_model(totals);
         Ok(SessionStatistics {
@@ -241,11 +241,13 @@ impl Toolbox {
 
     /// Marks the last undone turns of sub-agents as redone, and those of the sub-agents that these turns started.
     async fn mark_redone(&self, mut pending: Vec<ChildTurns>) -> Result<(), SessionError> {
-        let mut left = MAX_CHILDREN;
+        let mut remaining = MAX_CHILDREN;
         while let Some(ChildTurns { session, .. }) = pending.pop() {
             let entries = self.transcript(&session).await?;
-            let Some(plan) = history::plan_redo(&entries).filter(|_| left > 0) else { continue };
-            left -= 1;
+            let Some(plan) = history::plan_redo(&entries).filter(|_| remaining > 0) else {
+                continue;
+            };
+            remaining -= 1;
             self.append_to_child(&session, Item::Redone { undone: plan.undone }).await?;
             let redone = history::redone_entries(&entries, plan.undone);
             pending.extend(self.started_children(&session, redone.into_iter()).await?);
@@ -253,9 +255,9 @@ impl Toolbox {
         Ok(())
     }
 
+    /// Appends an item to the transcript of a sub-agent's session.
     async fn append_to_child(&self, session: &str, item: Item) -> Result<(), SessionError> {
         let _lock = match self.transcripts.claim(session).await? {
-    /// Appends an item to the transcript of a sub-agent's session.
             WriterClaim::Granted(lock) => lock,
             WriterClaim::Taken { process } => {
                 return Err(SessionError::InUse { session: session.into(), process });
@@ -280,11 +282,12 @@ impl StoredSession<'_> {
         let undone = visible.into_iter().filter(|entry| entry.seq > plan.from);
         let children = self.toolbox.started_children(self.session_at(plan.from), undone).await?;
         let children = self.toolbox.plan_child_undos(children).await?;
-        let own = plan.calls.iter().map(|made| (self.session_at(made.seq), made.call.id.as_str()));
-        let of_children = children.iter().flat_map(|child| {
+        let own_calls =
+            plan.calls.iter().map(|made| (self.session_at(made.seq), made.call.id.as_str()));
+        let child_calls = children.iter().flat_map(|child| {
             child.calls.iter().map(|made| (child.session.as_str(), made.call.id.as_str()))
         });
-        let (call, files) = self.revert(own.chain(of_children).collect()).await?;
+        let (call, files) = self.revert(own_calls.chain(child_calls).collect()).await?;
         self.transcript.append(vec![Item::Undone { from: plan.from, call }]).await?;
         self.toolbox.mark_undone(&children).await?;
         let calls = plan.calls.iter().chain(children.iter().flat_map(|child| &child.calls));
@@ -298,8 +301,8 @@ impl StoredSession<'_> {
         let calls = plan.call.iter().map(|call| (self.session_at(plan.undone), call.as_str()));
         let (_, files) = self.revert(calls.collect()).await?;
         let redone = history::redone_entries(self.entries(), plan.undone);
-        let first = redone.first().map_or(plan.undone, |entry| entry.seq);
-        let session = self.session_at(first);
+        let first_redone = redone.first().map_or(plan.undone, |entry| entry.seq);
+        let session = self.session_at(first_redone);
         let children = self.toolbox.started_children(session, redone.into_iter()).await?;
         self.transcript.append(vec![Item::Redone { undone: plan.undone }]).await?;
         self.toolbox.mark_redone(children).await?;
@@ -347,14 +350,14 @@ impl StoredSession<'_> {
     /// Stores a result for every call that an earlier process left without one. The result lists the files that the
     /// call changed according to the journal. Returns a message for the person about each call.
     pub(crate) async fn answer_interrupted_calls(&mut self) -> Result<Vec<String>, StoreError> {
-        let open = history::unanswered(self.entries());
+        let unanswered = history::unanswered(self.entries());
         let (mut results, mut messages) = (Vec::new(), Vec::new());
-        for MadeCall { seq, call } in open {
+        for MadeCall { seq, call } in unanswered {
             let workspace = &self.toolbox.workspace;
             // If the journal cannot be read, the session can still be continued.
             let change = workspace.change_in_session(self.session_at(seq), &call.id).await;
             let files = change.ok().flatten().map(|change| change.files).unwrap_or_default();
-            let (changed, uncertain) = split(self.toolbox.root(), &files);
+            let (changed, uncertain) = split_by_certainty(self.toolbox.root(), &files);
             let text = words::interrupted(&changed, &uncertain);
             messages.push(format!("{}: {text}", call.name));
             results.push(Item::Result(CallResult {
@@ -374,7 +377,7 @@ impl StoredSession<'_> {
 
 /// Splits changed files into those that were certainly changed and those that may have been changed. Returns their
 /// names.
-fn split(root: &Path, files: &[ChangedFile]) -> (Vec<String>, Vec<String>) {
+fn split_by_certainty(root: &Path, files: &[ChangedFile]) -> (Vec<String>, Vec<String>) {
     let (mut changed, mut uncertain) = (Vec::new(), Vec::new());
     for file in files {
         let name = paths::display(file.path.strip_prefix(root).unwrap_or(&file.path)).into_owned();

@@ -90,14 +90,14 @@ impl Agents for SubAgents {
         Box::pin(async move {
             let (tree, task) = self.find(session, task)?;
             // If the waiting session is a sub-agent itself, it gives up its place while it waits.
-            let own_task = tree.task(&session.id);
-            if let Some(own_task) = &own_task {
-                own_task.slot.pause();
+            let waiting_task = tree.task(&session.id);
+            if let Some(waiting_task) = &waiting_task {
+                waiting_task.slot.pause();
             }
             // The result is not needed, because the report says whether the task has ended.
             tokio::time::timeout(timeout, task.ended()).await.ok();
-            if let Some(own_task) = &own_task {
-                own_task.slot.resume(&tree).await;
+            if let Some(waiting_task) = &waiting_task {
+                waiting_task.slot.resume(&tree).await;
             }
             if task.has_ended() {
                 // The caller gets the result now, so the end of the task is not announced to it later.
@@ -168,10 +168,10 @@ impl Child {
         cancel: CancellationToken,
     ) -> Result<Self, ChildError> {
         let agent = startable(toolbox).find(|agent| agent.name == spec.agent).ok_or_else(|| {
-            let mut known: Vec<String> =
+            let mut agent_names: Vec<String> =
                 startable(toolbox).map(|agent| agent.name.clone()).collect();
-            known.sort();
-            ChildError::UnknownAgent { name: spec.agent.clone(), known }
+            agent_names.sort();
+            ChildError::UnknownAgent { name: spec.agent.clone(), known: agent_names }
         })?;
         let limit =
             toolbox.config.subagent_depth.as_ref().map_or(DEFAULT_DEPTH, |depth| depth.value);
@@ -252,10 +252,10 @@ impl Child {
         self.task.inbox.get_or_init(|| session.inbox.clone());
         let last = session.entries().last().map_or(0, |entry| entry.seq);
         self.toolbox.record_child_turn(last).await?;
-        let own_steps = self.toolbox.agent_config().and_then(|agent| agent.steps.as_ref());
+        let configured_steps = self.toolbox.agent_config().and_then(|agent| agent.steps.as_ref());
         let limits = TurnLimits {
             steps: Some(
-                own_steps
+                configured_steps
                     .map_or(DEFAULT_STEPS, |steps| u32::try_from(steps.value).unwrap_or(u32::MAX)),
             ),
             time: Some(DEADLINE),
@@ -300,11 +300,11 @@ impl Child {
     async fn changed_files(&self) -> Vec<String> {
         let changes = self.toolbox.history(MAX_CHANGES).await.unwrap_or_default();
         let nested = format!("{}/", self.task.id);
-        let is_own = |session: &str| session == self.task.id || session.starts_with(&nested);
+        let is_in_task = |session: &str| session == self.task.id || session.starts_with(&nested);
         let root = self.toolbox.root();
         let mut files: Vec<String> = changes
             .iter()
-            .filter(|change| is_own(&change.session) && change.at >= self.task.started_at)
+            .filter(|change| is_in_task(&change.session) && change.at >= self.task.started_at)
             .flat_map(|change| &change.files)
             .map(|file| file.path.strip_prefix(root).unwrap_or(&file.path))
             .map(|path| paths::display(path).into_owned())
@@ -349,8 +349,8 @@ fn child_rules(agent: &Agent) -> Vec<Vec<Rule>> {
         let mut rules = agent.rules.iter().chain(&agent.project_rules);
         rules.any(|rule| rule.permission == tool)
     };
-    let missing = NOT_INHERITED.iter().filter(|tool| !is_named(tool));
-    let denied = missing.chain(&MAIN_AGENT_ONLY).map(|tool| deny(tool)).collect();
+    let not_inherited = NOT_INHERITED.iter().filter(|tool| !is_named(tool));
+    let denied = not_inherited.chain(&MAIN_AGENT_ONLY).map(|tool| deny(tool)).collect();
     vec![agent.rules.clone(), agent.project_rules.clone(), denied]
 }
 
@@ -396,6 +396,6 @@ fn child_state(end: &TurnEnd) -> ChildState {
 }
 
 fn now() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }

@@ -92,8 +92,8 @@ fn title_in(reply: &str) -> Option<String> {
     let spoken = reply.rsplit_once("</think>").map_or(reply, |(_, spoken)| spoken);
     let line = spoken.lines().map(str::trim).find(|line| !line.is_empty())?;
     let line = line.trim_matches(['"', '#', '*', '`', ' ']);
-    let plain = line.chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect::<String>();
-    (!plain.is_empty()).then_some(plain)
+    let title = line.chars().filter(|c| !c.is_control()).take(MAX_TITLE).collect::<String>();
+    (!title.is_empty()).then_some(title)
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ pub(crate) struct WeakToolbox {
     servers: Weak<Servers>,
     scripts: Weak<Scripts>,
     trees: Weak<AgentTrees>,
-    rest: ToolboxParts,
+    parts: ToolboxParts,
 }
 
 /// The slot with the paths and content hashes of the files that were trusted. It is stored under the folder's path too.
@@ -123,7 +123,7 @@ impl WeakToolbox {
         let servers = self.servers.upgrade()?;
         let scripts = self.scripts.upgrade()?;
         let trees = self.trees.upgrade()?;
-        Some(self.rest.clone().toolbox(registry, (servers, scripts), trees))
+        Some(self.parts.clone().toolbox(registry, (servers, scripts), trees))
     }
 }
 
@@ -361,8 +361,9 @@ impl Toolbox {
         })
     }
 
-    /// Returns a toolbox with the same folder, session, engine, store and servers, but the rules of another agent.
-    pub fn as_agent(&self, name: &str) -> Result<Toolbox, BuildError> {
+    /// Returns a toolbox with the same folder, session, engine, store and servers, but with the rules and tools of
+    /// another agent.
+    pub fn with_agent(&self, name: &str) -> Result<Toolbox, BuildError> {
         let agent = find_agent(&self.config, Some(name.into()))?;
         let (policy, tool_switches) =
             policy_and_tool_switches(&self.config, self.trust, &self.policy_inputs, &agent);
@@ -407,7 +408,7 @@ impl Toolbox {
             servers: Arc::downgrade(&self.servers),
             scripts: Arc::downgrade(&self.scripts),
             trees: Arc::downgrade(&self.trees),
-            rest: self.parts(),
+            parts: self.parts(),
         }
     }
 
@@ -454,8 +455,8 @@ impl Toolbox {
         self.workspace.sandbox_support().await
     }
 
-    pub fn trust(&self) -> TrustState {
     /// Returns whether the folder was trusted when the toolbox was built.
+    pub fn trust(&self) -> TrustState {
         self.trust
     }
 
@@ -486,11 +487,13 @@ impl Toolbox {
         for (path, hash) in &now {
             match before.get(path).and_then(serde_json::Value::as_str) {
                 None => changes.push(TrustChange::Added(path.clone())),
-                Some(known) if known != *hash => changes.push(TrustChange::Changed(path.clone())),
+                Some(old_hash) if old_hash != *hash => {
+                    changes.push(TrustChange::Changed(path.clone()))
+                }
                 Some(_) => {}
             }
         }
-        let is_gone = |path: &&String| !now.iter().any(|(known, _)| known == *path);
+        let is_gone = |path: &&String| !now.iter().any(|(current, _)| current == *path);
         changes.extend(before.keys().filter(is_gone).cloned().map(TrustChange::Removed));
         changes
     }

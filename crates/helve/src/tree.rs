@@ -141,7 +141,7 @@ impl AgentTree {
         if let Some(turn) = &mut state.turn {
             turn.started += 1;
         }
-        state.tasks.retain(|known| known.id != task.id);
+        state.tasks.retain(|other| other.id != task.id);
         let mut excess = state.tasks.len().saturating_sub(MAX_REMEMBERED);
         state.tasks.retain(|task| {
             let is_forgotten = excess > 0 && task.has_ended();

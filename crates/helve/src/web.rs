@@ -16,7 +16,7 @@ pub(crate) fn client(
     use helve_web::{ProxySettings, TrustedRoots, WebClient, WebSetup};
 
     let variable = |name: &str| {
-        let found = environment.iter().find(|(known, _)| known.to_str() == Some(name));
+        let found = environment.iter().find(|(variable, _)| variable.to_str() == Some(name));
         found.and_then(|(_, value)| value.to_str()).map(String::from)
     };
     let mut roots = TrustedRoots::system();

@@ -192,17 +192,17 @@ struct RepositoryScan<'s> {
 impl RepositoryScan<'_> {
     /// Finds the repository that git uses in a folder, and incomplete ones that git skips on its way up to it.
     async fn repositories(&self, folder: &Path) -> Vec<Repository> {
-        let mut found = Vec::new();
-        let Ok(folder) = files::look_up(self.session, folder).await else { return found };
+        let mut repositories = Vec::new();
+        let Ok(folder) = files::look_up(self.session, folder).await else { return repositories };
         for ancestor in folder.real().ancestors() {
             let Some(repository) = self.repository(ancestor).await else { continue };
             let is_complete = self.is_complete(&repository.git_dir, &repository.common).await;
-            found.push(repository);
+            repositories.push(repository);
             if is_complete {
                 break;
             }
         }
-        found
+        repositories
     }
 
     /// Returns the repository whose working tree this folder may be.
@@ -276,8 +276,8 @@ impl RepositoryScan<'_> {
 
     /// Whether a path is inside the workspace.
     async fn is_inside(&self, path: &Path) -> bool {
-        let found = files::look_up(self.session, path).await;
-        found.is_ok_and(|path| path.outside_part().is_none())
+        let resolved = files::look_up(self.session, path).await;
+        resolved.is_ok_and(|path| path.outside_part().is_none())
     }
 
     /// Reports settings that make git run programs. Returns all settings of the file.

@@ -159,7 +159,7 @@ impl Programs {
                 plan.guarded.extend(shell.writable.iter().cloned());
                 plan.protected.extend(repository::configured_paths(&self.session).await);
             }
-            plan.hidden.extend(shell.own_folders.iter().cloned());
+            plan.hidden.extend(shell.helve_folders.iter().cloned());
             let unreadable = self.unreadable_paths().await;
             plan.hidden
                 .extend(unreadable.map_err(|why| StartError::Spawn(SpawnError::NotConfined(why)))?);

@@ -67,7 +67,7 @@ impl Programs {
         let mut visited = vec![real.real()];
         let destination = query.destination.as_ref().map(PathBuf::from);
         let mut pending = vec![WalkedFolder { given, real, destination }];
-        let mut found = TreeFiles::default();
+        let mut restricted = TreeFiles::default();
         while let Some(folder) = pending.pop() {
             if folder.real.kind() != Some(FileKind::Folder) {
                 continue;
@@ -85,7 +85,7 @@ impl Programs {
                 continue;
             }
             let files = walk(&folder.real, &query.filter, rules, budget).await;
-            found.is_partial |=
+            restricted.is_partial |=
                 files.ended == WalkEnd::Incomplete || enters_links && files.has_more_links;
             let mut folders: Vec<&Path> = Vec::new();
             for path in &files.paths {
@@ -98,7 +98,7 @@ impl Programs {
                     continue;
                 }
                 let judged = folder.destination.as_ref().unwrap_or(&folder.given).join(path);
-                found.files.push(self.path_facts(&judged).await?);
+                restricted.files.push(self.path_facts(&judged).await?);
             }
             for link in files.links.iter().filter(|_| enters_links) {
                 let given = folder.given.join(link);
@@ -108,17 +108,17 @@ impl Programs {
                     continue;
                 }
                 if visited.len() > MAX_LINK_TARGETS {
-                    found.is_partial = true;
+                    restricted.is_partial = true;
                     break;
                 }
                 visited.push(real.real());
-                found.files.push(self.path_facts(&given).await?);
+                restricted.files.push(self.path_facts(&given).await?);
                 if query.filter.links == LinkHandling::Followed {
                     pending.push(WalkedFolder { given, real, destination: None });
                 }
             }
         }
-        Some(found)
+        Some(restricted)
     }
 
     /// Returns the tracked files that a rule denies reading, for commands such as `git grep` that read what git tracks:
@@ -153,27 +153,27 @@ impl Programs {
             return Some(no_files);
         }
         let started = Instant::now();
-        let mut found = TreeFiles::default();
+        let mut denied = TreeFiles::default();
         for (count, path) in tracked.paths.iter().enumerate() {
             if count % 1_024 == 1_023 && started.elapsed() > MAX_TIME {
-                found.is_partial = true;
+                denied.is_partial = true;
                 break;
             }
             let file = tracked.tree.join(path);
             let is_reached = !only_below_folder || file.starts_with(folder.real());
             if is_reached && rules.file_restriction(path) == Some(Action::Deny) {
-                found.files.push(PathFacts {
+                denied.files.push(PathFacts {
                     subjects: vec![subject(self.session.workspace.root(), &file)],
                     outside: None,
                     exists: true,
                     is_folder: false,
                 });
             }
-            if found.files.len() == MAX_FILES {
+            if denied.files.len() == MAX_FILES {
                 break;
             }
         }
-        Some(found)
+        Some(denied)
     }
 
     /// Returns the texts by which rules match a folder: with links followed, and as given.
@@ -214,16 +214,17 @@ async fn walk(
         max_results: MAX_FILES,
         max_entries: usize::MAX,
     };
-    let found = folder.machine.find_restricted(request.clone()).await;
+    let first_walk = folder.machine.find_restricted(request.clone()).await;
     budget.time = budget.time.saturating_sub(started.elapsed());
-    let is_finished = found.as_ref().is_ok_and(|files| files.ended == WalkEnd::Complete);
+    let is_finished = first_walk.as_ref().is_ok_and(|files| files.ended == WalkEnd::Complete);
+    // The first walk stops when the time is over. The second one stops after a number of entries instead.
     if !is_finished && budget.entries > 0 {
         request.tree.timeout = MAX_TIME_FOR_MIN;
         request.max_entries = budget.entries;
-        let again = folder.machine.find_restricted(request).await;
-        let judged = again.as_ref().map_or(usize::MAX, |files| files.judged);
+        let second_walk = folder.machine.find_restricted(request).await;
+        let judged = second_walk.as_ref().map_or(usize::MAX, |files| files.judged);
         budget.entries = budget.entries.saturating_sub(judged);
-        if let Ok(files) = again
+        if let Ok(files) = second_walk
             && files.ended == WalkEnd::Complete
         {
             return files;
@@ -232,7 +233,7 @@ async fn walk(
     // A folder that cannot be opened may become accessible before the command runs.
     let unknown_files =
         || RestrictedFiles { ended: WalkEnd::Incomplete, ..RestrictedFiles::default() };
-    found.unwrap_or_else(|_| unknown_files())
+    first_walk.unwrap_or_else(|_| unknown_files())
 }
 
 fn file_tree(folder: &Resolved, filter: &TreeFilter, timeout: Duration) -> FileTree {

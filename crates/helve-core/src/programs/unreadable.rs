@@ -28,17 +28,17 @@ impl Programs {
         }
         let mut paths = self.unreadable_in_workspace(&policy, &walls).await?;
         for pattern in denials.iter().filter_map(|rule| path_of_pattern(rule.pattern.as_str())) {
-            let Ok(found) = files::look_up(&self.session, pattern).await else { continue };
-            let is_outside = found.outside_part().is_some() && found.kind().is_some();
+            let Ok(target) = files::look_up(&self.session, pattern).await else { continue };
+            let is_outside = target.outside_part().is_some() && target.kind().is_some();
             // `/keys/*` does not match `/keys` itself, so a made-up file in the folder is judged too.
             let inside = files::look_up(&self.session, &pattern.join("x")).await;
-            let candidates = [Some(&found), inside.as_ref().ok()];
+            let candidates = [Some(&target), inside.as_ref().ok()];
             let is_denied = candidates
                 .into_iter()
                 .flatten()
                 .any(|path| policy.judge(&walls, &path.part("read")).action == Action::Deny);
             if is_outside && is_denied {
-                paths.push(found.real());
+                paths.push(target.real());
             }
         }
         Ok(paths)
@@ -78,15 +78,16 @@ impl Programs {
             max_results: MAX_FILES + 1,
             max_entries: usize::MAX,
         };
-        let found = folder.machine.find_restricted(request).await.map_err(|err| err.to_string())?;
-        if found.ended == WalkEnd::Incomplete {
+        let restricted =
+            folder.machine.find_restricted(request).await.map_err(|err| err.to_string())?;
+        if restricted.ended == WalkEnd::Incomplete {
             return Err("the files that a rule denies reading cannot be hidden: the folder is too large to search"
                 .into());
         }
         // `find_restricted` returns denied paths before those that are asked about, so its limit does not cut off denied ones.
         // A folder that is denied stands for everything in it.
         let mut hidden: Vec<PathBuf> = Vec::new();
-        for path in found.paths.iter().filter(|path| is_denied(path)) {
+        for path in restricted.paths.iter().filter(|path| is_denied(path)) {
             if !hidden.iter().any(|folder| path.starts_with(folder)) {
                 hidden.push(path.clone());
             }

@@ -39,8 +39,8 @@ impl PageCache {
     pub(crate) fn get(&self, key: &CacheKey) -> Option<FetchedPage> {
         let mut pages = self.0.lock();
         pages.retain(|page| page.fetched.elapsed() < MAX_AGE);
-        let found = pages.iter().find(|page| page.key == *key)?;
-        Some(FetchedPage { age: Some(found.fetched.elapsed()), ..found.page.clone() })
+        let cached = pages.iter().find(|page| page.key == *key)?;
+        Some(FetchedPage { age: Some(cached.fetched.elapsed()), ..cached.page.clone() })
     }
 
     pub(crate) fn put(&self, key: CacheKey, page: &FetchedPage) {

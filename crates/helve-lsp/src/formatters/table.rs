@@ -249,14 +249,14 @@ mod tests {
 
     #[test]
     fn configuration_overrides_the_table() {
-        let given = |name: &str| FormatterOverride { name: name.into(), ..Default::default() };
-        let disabled = FormatterOverride { is_disabled: true, ..given("gofmt") };
-        let own = FormatterOverride {
+        let entry = |name: &str| FormatterOverride { name: name.into(), ..Default::default() };
+        let disabled = FormatterOverride { is_disabled: true, ..entry("gofmt") };
+        let added = FormatterOverride {
             command: vec!["mine".into(), "$FILE".into()],
             extensions: vec![".xyz".into()],
-            ..given("mine")
+            ..entry("mine")
         };
-        let all = formatter_definitions(&[disabled, own, given("nothing")]);
+        let all = formatter_definitions(&[disabled, added, entry("nothing")]);
         let find = |name: &str| all.iter().find(|it| it.name == name);
         assert_eq!(find("gofmt"), None);
         assert_eq!(find("nothing"), None);

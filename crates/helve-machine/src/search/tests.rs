@@ -115,7 +115,7 @@ fn format_hits(hits: &[MatchedFile], counts: &SearchCounts) -> String {
     if let Some(ignored) = &counts.ignored_matches {
         text.push_str(&format!(
             ", in ignored files {} in {} {:?}",
-            ignored.matches, ignored.files, ignored.first
+            ignored.matches, ignored.files, ignored.examples
         ));
     }
     text + "\n"

@@ -21,13 +21,13 @@ impl PluginChatHook {
         output: Value,
     ) -> Result<Value, String> {
         match self.0.upgrade() {
-            Some(scripts) => scripts.run_hooks(name, &input(context), output).await,
+            Some(scripts) => scripts.run_hooks(name, &hook_input(context), output).await,
             None => Ok(output),
         }
     }
 }
 
-fn input(context: ChatContext<'_>) -> Value {
+fn hook_input(context: ChatContext<'_>) -> Value {
     let ChatContext { session, agent, model } = context;
     let model = json!({"providerID": model.provider, "modelID": model.name});
     json!({"sessionID": session, "agent": agent, "model": model})
@@ -45,8 +45,8 @@ impl ChatHook for PluginChatHook {
                 MessagePart::Media { .. } => None,
             });
             let before: Vec<Value> = texts.collect();
-            let given = json!({"message": {"role": "user"}, "parts": before});
-            let output = self.run("chat.message", context, given).await?;
+            let original = json!({"message": {"role": "user"}, "parts": before});
+            let output = self.run("chat.message", context, original).await?;
             let after = output.get("parts").and_then(Value::as_array).unwrap_or(&before);
             if *after != before {
                 let texts = after.iter().filter_map(|part| part.get("text")?.as_str());
@@ -66,13 +66,13 @@ impl ChatHook for PluginChatHook {
         settings: &'a mut ModelSettings,
     ) -> BoxFuture<'a, ChatHookResult> {
         Box::pin(async move {
-            let given = json!({
+            let original = json!({
                 "temperature": settings.temperature,
                 "topP": settings.top_p,
                 "maxOutputTokens": settings.max_output,
                 "options": {},
             });
-            let output = self.run("chat.params", context, given).await?;
+            let output = self.run("chat.params", context, original).await?;
             settings.temperature = output.get("temperature").and_then(Value::as_f64);
             settings.top_p = output.get("topP").and_then(Value::as_f64);
             settings.max_output = output.get("maxOutputTokens").and_then(Value::as_u64);
@@ -90,8 +90,8 @@ impl ChatHook for PluginChatHook {
                 .iter()
                 .map(|(name, value)| (name.clone(), Value::from(value.as_str())))
                 .collect();
-            let given = json!({"headers": before});
-            let output = self.run("chat.headers", context, given).await?;
+            let original = json!({"headers": before});
+            let output = self.run("chat.headers", context, original).await?;
             if let Some(after) = output.get("headers").and_then(Value::as_object) {
                 let text = |(name, value): (&String, &Value)| {
                     Some((name.clone(), value.as_str()?.to_owned()))
@@ -108,13 +108,13 @@ impl ChatHook for PluginChatHook {
         prompt: &'a mut String,
     ) -> BoxFuture<'a, ChatHookResult> {
         Box::pin(async move {
-            let given = json!({"context": [], "prompt": null});
-            let output = self.run("experimental.session.compacting", context, given).await?;
+            let original = json!({"context": [], "prompt": null});
+            let output = self.run("experimental.session.compacting", context, original).await?;
             if let Some(replaced) = output.get("prompt").and_then(Value::as_str) {
                 *prompt = replaced.into();
             }
-            let further = output.get("context").and_then(Value::as_array);
-            for text in further.into_iter().flatten().filter_map(Value::as_str) {
+            let additions = output.get("context").and_then(Value::as_array);
+            for text in additions.into_iter().flatten().filter_map(Value::as_str) {
                 *prompt = format!("{prompt}\n\n{text}");
             }
             Ok(())
@@ -127,8 +127,8 @@ impl ChatHook for PluginChatHook {
         text: &'a mut String,
     ) -> BoxFuture<'a, ChatHookResult> {
         Box::pin(async move {
-            let given = json!({"text": text});
-            let output = self.run("experimental.text.complete", context, given).await?;
+            let original = json!({"text": text});
+            let output = self.run("experimental.text.complete", context, original).await?;
             if let Some(changed) = output.get("text").and_then(Value::as_str) {
                 *text = changed.into();
             }
@@ -162,9 +162,9 @@ impl ChatHook for PluginChatHook {
         system: &'a mut Vec<String>,
     ) -> BoxFuture<'a, ChatHookResult> {
         Box::pin(async move {
-            let given = json!({"system": system});
+            let original = json!({"system": system});
             let name = "experimental.chat.system.transform";
-            let output = self.run(name, context, given).await?;
+            let output = self.run(name, context, original).await?;
             if let Some(after) = output.get("system").and_then(Value::as_array) {
                 *system = after.iter().filter_map(|it| it.as_str().map(String::from)).collect();
             }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use helve_core::BoxFuture;
 use helve_ext::config::{Agent, AgentMode, CommandTemplate, Config, PluginSettings, WithSource};
-use helve_script::{ScriptClient, ScriptOwner, Scripts};
+use helve_script::{ClientRequestHandler, ScriptOwner, Scripts};
 use serde_json::{Map, Value, json};
 
 /// Maximum size in bytes of the changes by the user's plugins, and of those by the project's. Larger ones are ignored.
 const MAX_BYTES: usize = 1 << 20;
-/// Settings that plugins may change, besides agents, commands and skills.
-const NAMES: [&str; 3] = ["default_agent", "model", "small_model"];
+/// Settings with a text value that plugins may change, besides agents, commands and skills.
+const TEXT_SETTINGS: [&str; 3] = ["default_agent", "model", "small_model"];
 
 type Fields = Map<String, Value>;
 
@@ -26,9 +26,9 @@ pub(crate) async fn plugin_settings(
         return None;
     }
     let (root, model) = (root.to_path_buf(), text(&config.models.model).map(String::from));
-    scripts.set_client(Arc::new(EarlyClient { root, model }));
-    let given = given(config);
-    let by_user = scripts.change_config(ScriptOwner::User, given.clone()).await;
+    scripts.set_client_handler(Arc::new(StartupRequestHandler { root, model }));
+    let original = config_for_plugins(config);
+    let by_user = scripts.change_config(ScriptOwner::User, original.clone()).await;
     let by_project = scripts.change_config(ScriptOwner::Project, by_user.clone()).await;
     let text = |changes: Map<String, Value>| {
         let text = Value::Object(changes).to_string();
@@ -37,18 +37,19 @@ pub(crate) async fn plugin_settings(
     let mut project = changes(&by_user, &by_project);
     // Otherwise a project could add folders with skills that nobody has trusted.
     project.remove("skills");
-    let settings = PluginSettings { user: text(changes(&given, &by_user)), project: text(project) };
+    let settings =
+        PluginSettings { user: text(changes(&original, &by_user)), project: text(project) };
     (settings != PluginSettings::default()).then_some(settings)
 }
 
 /// Answers the requests of plugins before the toolbox exists, when there are no sessions yet.
-struct EarlyClient {
+struct StartupRequestHandler {
     root: PathBuf,
     model: Option<String>,
 }
 
-impl ScriptClient for EarlyClient {
-    fn request<'a>(&'a self, params: &'a Value) -> BoxFuture<'a, Result<Value, String>> {
+impl ClientRequestHandler for StartupRequestHandler {
+    fn answer<'a>(&'a self, params: &'a Value) -> BoxFuture<'a, Result<Value, String>> {
         let method = params.get("method").and_then(Value::as_str).unwrap_or_default();
         let answer = match method {
             "app.log" | "tui.showToast" => Ok(Value::Bool(true)),
@@ -63,7 +64,7 @@ impl ScriptClient for EarlyClient {
 }
 
 /// Returns the configuration that plugins get. Sections that they may not change are empty.
-fn given(config: &Config) -> Value {
+fn config_for_plugins(config: &Config) -> Value {
     let agents = config.agents.iter().map(|it| (it.name.clone(), agent(it)));
     let commands = config.commands.iter().map(|it| (it.name.clone(), command(it)));
     json!({
@@ -108,7 +109,7 @@ fn command(command: &CommandTemplate) -> Value {
 /// Returns the settings that differ, as far as plugins may change them.
 fn changes(before: &Value, after: &Value) -> Map<String, Value> {
     let mut changes = Map::new();
-    for name in NAMES {
+    for name in TEXT_SETTINGS {
         if after[name] != before[name] && after[name].is_string() {
             changes.insert(name.into(), after[name].clone());
         }
@@ -137,9 +138,9 @@ fn changed_entries(
 ) -> Map<String, Value> {
     let mut entries = Map::new();
     for (name, entry) in after.as_object().into_iter().flatten() {
-        let known = before.get(name);
-        if let Some(fields) = entry.as_object().filter(|_| known != Some(entry)) {
-            let changed = change(known, fields);
+        let old = before.get(name);
+        if let Some(fields) = entry.as_object().filter(|_| old != Some(entry)) {
+            let changed = change(old, fields);
             if !changed.is_empty() {
                 entries.insert(name.clone(), changed.into());
             }
@@ -148,7 +149,7 @@ fn changed_entries(
     entries
 }
 
-fn changed_command(_known: Option<&Value>, fields: &Map<String, Value>) -> Map<String, Value> {
+fn changed_command(_old: Option<&Value>, fields: &Map<String, Value>) -> Map<String, Value> {
     fields
         .iter()
         .filter(|(_, value)| !value.is_null())
@@ -156,15 +157,15 @@ fn changed_command(_known: Option<&Value>, fields: &Map<String, Value>) -> Map<S
         .collect()
 }
 
-/// Returns the changed fields of an agent. Rules of a known agent cannot be changed. Rules of a new agent can only
-/// forbid or ask, not allow.
-fn changed_agent(known: Option<&Value>, fields: &Map<String, Value>) -> Map<String, Value> {
+/// Returns the changed fields of an agent. The rules of an existing agent cannot be changed. Those of a new agent can
+/// only forbid or ask, not allow.
+fn changed_agent(old: Option<&Value>, fields: &Map<String, Value>) -> Map<String, Value> {
     let mut changed = Map::new();
     for (name, value) in fields {
-        let value = match (name.as_str(), known) {
+        let value = match (name.as_str(), old) {
             ("permission" | "tools", Some(_)) => None,
-            ("permission" | "tools", None) => strict(value),
-            (_, Some(known)) if known.get(name) == Some(value) => None,
+            ("permission" | "tools", None) => without_allows(value),
+            (_, Some(old)) if old.get(name) == Some(value) => None,
             (_, Some(_) | None) => Some(value.clone()).filter(|value| !value.is_null()),
         };
         changed.extend(value.map(|value| (name.clone(), value)));
@@ -173,15 +174,16 @@ fn changed_agent(known: Option<&Value>, fields: &Map<String, Value>) -> Map<Stri
 }
 
 /// Returns rules or tool switches without those that allow something; `None` if nothing is left.
-fn strict(rules: &Value) -> Option<Value> {
+fn without_allows(rules: &Value) -> Option<Value> {
     match rules {
         Value::String(action) => (action == "deny" || action == "ask").then(|| rules.clone()),
         Value::Bool(is_on) => (!is_on).then(|| rules.clone()),
         Value::Object(entries) => {
-            let strict =
-                entries.iter().filter_map(|(name, rule)| Some((name.clone(), strict(rule)?)));
-            let strict: Map<String, Value> = strict.collect();
-            (!strict.is_empty()).then(|| strict.into())
+            let kept = entries
+                .iter()
+                .filter_map(|(name, rule)| Some((name.clone(), without_allows(rule)?)));
+            let kept: Map<String, Value> = kept.collect();
+            (!kept.is_empty()).then(|| kept.into())
         }
         Value::Null | Value::Number(_) | Value::Array(_) => None,
     }

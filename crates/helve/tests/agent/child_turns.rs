@@ -67,7 +67,7 @@ async fn undo_includes_what_sub_agents_changed() {
         agent.undo().await.unwrap();
         agent.undo().await.unwrap();
         expect("", "");
-        let child = task_id(&world.last());
+        let child = task_id(&world.last_main_request());
         let entries = toolbox.transcript(&child).await.unwrap();
         let undone = entries.iter().filter(|entry| matches!(entry.item, Item::Undone { .. }));
         assert_eq!(undone.count(), 4, "the sub-agent's turns were undone twice each");
@@ -92,8 +92,8 @@ async fn a_sub_agent_that_crosses_the_cost_limit_ends_the_turn() {
     let toolbox = world.toolbox().await;
     let report = world.turn(&toolbox, "ROOT").await;
     assert_eq!(report.end, TurnEnd::OverBudget(BudgetKind::Cost));
-    assert_eq!(world.requests(true).len(), 1);
-    assert!(world.requests(false).len() < 49, "{}", world.requests(false).len());
+    assert_eq!(world.main_requests().len(), 1);
+    assert!(world.child_requests().len() < 49, "{}", world.child_requests().len());
     let stored = format!("{:?}", toolbox.transcript("main").await.unwrap());
     assert!(stored.contains("the limit of costs was reached"), "{stored}");
     assert!(stored.contains("CHILD-TEXT"), "{stored}");
@@ -114,7 +114,7 @@ async fn a_refusal_to_a_sub_agent_is_reported_by_the_turn() {
         let toolbox = builder.build().await.unwrap();
         let report = world.turn(&toolbox, "ROOT").await;
         assert_eq!((report.end, report.text.as_str()), (TurnEnd::NotAllowed, "done"));
-        let child = world.requests(false).pop().unwrap().body;
+        let child = world.child_requests().pop().unwrap().body;
         assert!(child.contains("nobody can be asked here") && child.contains("--allow"), "{child}");
     }
 }
@@ -132,7 +132,7 @@ async fn a_sub_agent_without_an_answer_is_reported() {
         });
         let toolbox = world.toolbox().await;
         assert_eq!(world.turn(&toolbox, "ROOT").await.end, TurnEnd::Answered);
-        let last = world.last();
+        let last = world.last_main_request();
         assert!(last.contains("state=\\\"error") && last.contains("task_error"), "{last}");
         assert!(last.contains("Files changed: b.txt"), "{last}");
     }
@@ -172,10 +172,10 @@ async fn a_running_sub_agent_gets_a_message() {
     });
     let toolbox = world.toolbox().await;
     assert_eq!(world.turn(&toolbox, "ROOT").await.end, TurnEnd::Answered);
-    let children = world.requests(false);
+    let children = world.child_requests();
     assert_eq!(children.len(), 2, "one sub-agent, which went on");
     assert!(children[1].body.contains("ONE-SEEN") && children[1].body.contains("SECOND"));
-    assert!(world.last().contains("BOTH-SEEN"), "{}", world.last());
+    assert!(world.last_main_request().contains("BOTH-SEEN"), "{}", world.last_main_request());
 }
 
 /// The replies of the model: two sub-agents write a file each; their next requests are not answered until `is_killed`
@@ -192,8 +192,10 @@ fn write_and_hang(request: &Request, is_batch: bool, is_killed: &AtomicBool) -> 
         }
         (true, 0) => vec![task("c1", "general", "CHILD-A"), task("c2", "general", "CHILD-B")],
         (true, _) => vec![text("went on")],
-        (false, 0) if request.body.contains("CHILD-A") => vec![write("w", "a-made.txt", "x\n")],
-        (false, 0) => vec![write("w", "b-made.txt", "x\n")],
+        (false, 0) if request.body.contains("CHILD-A") => {
+            vec![write("w", "a-written_files.txt", "x\n")]
+        }
+        (false, 0) => vec![write("w", "b-written_files.txt", "x\n")],
         (false, _) => {
             while !is_killed.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_millis(10));
@@ -203,10 +205,10 @@ fn write_and_hang(request: &Request, is_batch: bool, is_killed: &AtomicBool) -> 
     }
 }
 
-/// Whether the files of `write_and_hang` exist.
-fn made(world: &World) -> (bool, bool) {
+/// Whether each of the two files of `write_and_hang` exists.
+fn written_files(world: &World) -> (bool, bool) {
     let exists = |name: &str| world.folder.path().join(name).exists();
-    (exists("a-made.txt"), exists("b-made.txt"))
+    (exists("a-written_files.txt"), exists("b-written_files.txt"))
 }
 
 #[test]
@@ -239,7 +241,7 @@ fn undo_finds_sub_agents_whose_results_were_never_stored() {
             }
         });
         is_killed.store(true, Ordering::SeqCst);
-        assert_eq!(made(&world), (true, true));
+        assert_eq!(written_files(&world), (true, true));
         runtime().unwrap().block_on(async {
             let toolbox = world.toolbox().await;
             let mut agent = toolbox.agent(world.model()).await.unwrap();
@@ -248,15 +250,15 @@ fn undo_finds_sub_agents_whose_results_were_never_stored() {
                 world.turn(&toolbox, "ROOT GO-ON").await;
                 agent = toolbox.agent(world.model()).await.unwrap();
                 agent.undo().await.unwrap();
-                assert_eq!(made(&world), (true, true), "they belong to the turn before");
+                assert_eq!(written_files(&world), (true, true), "they belong to the turn before");
             }
             let undone = agent.undo().await.unwrap();
             assert_eq!(undone.prompt, "ROOT");
-            assert_eq!(made(&world), (false, false));
+            assert_eq!(written_files(&world), (false, false));
             agent.redo().await.unwrap();
-            assert_eq!(made(&world), (true, true));
+            assert_eq!(written_files(&world), (true, true));
             agent.undo().await.unwrap();
-            assert_eq!(made(&world), (false, false));
+            assert_eq!(written_files(&world), (false, false));
         });
     }
 }

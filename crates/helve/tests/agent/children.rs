@@ -66,10 +66,10 @@ pub(crate) struct TestPerson {
     pub(crate) refuses: Mutex<bool>,
 }
 
-/// The same person for several toolboxes.
-struct Shared(Arc<TestPerson>);
+/// Lets several toolboxes share a person.
+struct SharedPerson(Arc<TestPerson>);
 
-impl Person for Shared {
+impl Person for SharedPerson {
     fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
         let what = ask.parts.iter().map(|part| part.subject().to_string()).collect();
         self.0.asked.lock().push((ask.from.clone(), what));
@@ -132,7 +132,7 @@ impl World {
             .config(self.data.path().join("config.json"))
             .session("main")
             .flag(helve::PLAN_MODE)
-            .person(Shared(self.person.clone()))
+            .person(SharedPerson(self.person.clone()))
     }
 
     /// Runs a turn of the main agent.
@@ -165,18 +165,28 @@ impl World {
         TurnOptions { limits: self.limits, compaction: Compaction::Automatic, output_schema: None }
     }
 
-    /// The requests of the main agent, or those of sub-agents.
-    pub(crate) fn requests(&self, is_root: bool) -> Vec<Request> {
-        let all = self.provider.requests();
-        all.iter().map(Request::of).filter(|request| request.is_root == is_root).collect()
+    /// The requests of the main agent.
+    pub(crate) fn main_requests(&self) -> Vec<Request> {
+        self.requests().filter(|request| request.is_root).collect()
     }
 
-    /// The text of the last request of the main agent.
-    pub(crate) fn last(&self) -> String {
-        self.requests(true).pop().unwrap().body
+    /// The requests of sub-agents.
+    pub(crate) fn child_requests(&self) -> Vec<Request> {
+        self.requests().filter(|request| !request.is_root).collect()
+    }
+
+    fn requests(&self) -> impl Iterator<Item = Request> {
+        let all = self.provider.requests();
+        all.into_iter().map(|body| Request::of(&body))
+    }
+
+    /// The body of the last request of the main agent.
+    pub(crate) fn last_main_request(&self) -> String {
+        self.main_requests().pop().unwrap().body
     }
 }
 
+/// A call of the tool `task`.
 pub(crate) fn task(id: &str, agent: &str, prompt: &str) -> Part {
     call(id, "task", json!({"description": "look", "prompt": prompt, "subagent_type": agent}))
 }
@@ -186,7 +196,6 @@ fn start_and_report(tasks: Vec<Part>) -> impl Fn(&Request) -> Vec<Part> {
     move |request| match (request.is_root, request.results) {
         (true, 0) => tasks.clone(),
         (true, _) => vec![text("done")],
-/// A call of the tool `task`.
         (false, _) => vec![text("CHILD-REPORT")],
     }
 }
@@ -208,11 +217,15 @@ async fn a_sub_agent_reports() {
         let toolbox = world.toolbox().await;
         let report = world.turn(&toolbox, "ROOT").await;
         assert_eq!(report.end, TurnEnd::Answered);
-        assert!(world.last().contains("CHILD-REPORT"), "{}", world.last());
-        let child = &world.requests(false)[0].body;
+        assert!(
+            world.last_main_request().contains("CHILD-REPORT"),
+            "{}",
+            world.last_main_request()
+        );
+        let child = &world.child_requests()[0].body;
         assert!(child.contains("LOOK-1") && !child.contains("\"name\":\"task\""), "{child}");
         assert!(!child.contains("plan_exit") && !child.contains("\"name\":\"question\""));
-        let root = &world.requests(true)[0].body;
+        let root = &world.main_requests()[0].body;
         assert!(root.contains("- explore: ") && root.contains("- general: "), "{root}");
         assert!(!root.contains("- build: "));
         let sessions = toolbox.sessions(10).await.unwrap();
@@ -244,9 +257,9 @@ async fn unknown_and_denied_agents_are_refused() {
     let world = World::new(Protocol::Chat, config, start_and_report(tasks));
     let toolbox = world.toolbox().await;
     world.turn(&toolbox, "ROOT").await;
-    let root = &world.requests(true)[0].body;
+    let root = &world.main_requests()[0].body;
     assert!(root.contains("- explore: ") && !root.contains("- general: "), "{root}");
-    let last = world.last();
+    let last = world.last_main_request();
     for expected in [
         "There is no agent nobody",
         "There is no agent build",
@@ -256,7 +269,7 @@ async fn unknown_and_denied_agents_are_refused() {
     ] {
         assert!(last.contains(expected), "{expected}: {last}");
     }
-    assert!(world.requests(false).is_empty(), "no sub-agent was started");
+    assert!(world.child_requests().is_empty(), "no sub-agent was started");
 }
 
 /// An agent that may start sub-agents of its own.
@@ -286,7 +299,7 @@ async fn nesting_is_limited() {
         let toolbox = world.toolbox().await;
         let report = world.turn(&toolbox, "ROOT").await;
         assert_eq!(report.end, TurnEnd::Answered);
-        let answered = world.requests(false).into_iter().filter(|request| request.results > 0);
+        let answered = world.child_requests().into_iter().filter(|request| request.results > 0);
         let bodies: Vec<String> = answered.map(|request| request.body).collect();
         assert_eq!(bodies.len(), 4);
         assert!(bodies.iter().all(|body| body.contains(expected)), "{depth:?}: {bodies:?}");
@@ -317,8 +330,15 @@ async fn four_run_at_a_time_and_no_event_is_lost() {
     let report = world.turn(&toolbox, "ROOT").await;
     assert_eq!(report.end, TurnEnd::Answered);
     assert!(peak.load(Ordering::SeqCst) <= 4);
-    assert_eq!(states(&world.last()).iter().filter(|state| *state == "completed").count(), 16);
-    assert!(world.last().contains("No more than 16 tasks"), "{}", world.last());
+    assert_eq!(
+        states(&world.last_main_request()).iter().filter(|state| *state == "completed").count(),
+        16
+    );
+    assert!(
+        world.last_main_request().contains("No more than 16 tasks"),
+        "{}",
+        world.last_main_request()
+    );
     let events = world.events.lock();
     let count =
         |wanted: fn(&AgentEvent) -> bool| events.iter().filter(|event| wanted(event)).count();
@@ -365,14 +385,19 @@ async fn a_task_can_be_continued() {
     let toolbox = world.toolbox().await;
     let report = world.turn(&toolbox, "ROOT").await;
     assert_eq!(report.end, TurnEnd::Answered);
-    let children = world.requests(false);
+    let children = world.child_requests();
     assert_eq!(children.len(), 2);
     for expected in ["FIRST", "CHILD-REPORT", "SECOND"] {
         assert!(children[1].body.contains(expected), "{expected}");
     }
-    assert_eq!(world.last().matches("There is no task").count(), 2, "{}", world.last());
-    // Another session does not reach it.
-    let id = task_id(&world.last());
+    assert_eq!(
+        world.last_main_request().matches("There is no task").count(),
+        2,
+        "{}",
+        world.last_main_request()
+    );
+    // Another session cannot continue the task.
+    let id = task_id(&world.last_main_request());
     let other = toolbox.with_session("other");
     other.agent(world.model()).await.unwrap();
     let arguments = json!({"prompt": "x", "subagent_type": "general", "task_id": id});
@@ -407,7 +432,7 @@ async fn a_turn_can_be_aborted_at_any_point() {
         let was_aborted = report.end == TurnEnd::Aborted;
         let report = world.turn(&toolbox, "ROOT GO-ON").await;
         assert_eq!((&report.end, report.text.as_str()), (&TurnEnd::Answered, "went on"), "{point}");
-        let last = world.last();
+        let last = world.last_main_request();
         let calls = last.matches("\"name\":\"task\",\"arguments\"").count()
             + last.matches("\",\"name\":\"task\"}").count();
         assert!(calls == 0 || last.matches("\"role\":\"tool\"").count() == 2, "{point}: {last}");
@@ -451,7 +476,7 @@ async fn an_aborted_sub_agent_reports_what_there_was() {
     assert_eq!(report.end, TurnEnd::Aborted);
     let report = world.turn(&toolbox, "ROOT GO-ON").await;
     assert_eq!(report.end, TurnEnd::Answered);
-    let last = world.last();
+    let last = world.last_main_request();
     // Four ran, two waited in line.
     assert_eq!(states(&last).iter().filter(|state| *state == "aborted").count(), 6, "{last}");
     assert!(last.contains("Files changed: made.txt"), "{last}");
@@ -485,7 +510,7 @@ async fn a_sub_agent_that_reaches_its_time_limit_reports_what_there_was() {
     };
     let (report, ()) = tokio::join!(turn, later);
     assert_eq!((&report.end, report.text.as_str()), (&TurnEnd::Answered, "done"));
-    let last = world.last();
+    let last = world.last_main_request();
     assert!(last.contains("the time limit was reached"), "{last}");
     assert!(last.contains("Files changed: made.txt"), "{last}");
 }
@@ -513,7 +538,7 @@ async fn a_crash_with_running_sub_agents_leaves_a_valid_session() {
     let toolbox = world.toolbox().await;
     let report = world.turn(&toolbox, "ROOT GO-ON").await;
     assert_eq!((&report.end, report.text.as_str()), (&TurnEnd::Answered, "went on"));
-    assert_eq!(world.last().matches("interrupted: the program ended").count(), 6);
+    assert_eq!(world.last_main_request().matches("interrupted: the program ended").count(), 6);
 }
 
 #[tokio::test]
@@ -536,8 +561,8 @@ async fn asks_of_a_sub_agent_reach_the_person() {
         assert_eq!(asked, [(vec!["general".to_string()], "b.txt".to_string())]);
         assert_eq!(world.folder.path().join("b.txt").exists(), !refuses);
         let expected = if refuses { "incomplete" } else { "completed" };
-        assert_eq!(states(&world.last()), [expected]);
-        assert_eq!(world.last().contains("Files changed: b.txt"), !refuses);
+        assert_eq!(states(&world.last_main_request()), [expected]);
+        assert_eq!(world.last_main_request().contains("Files changed: b.txt"), !refuses);
     }
 }
 
@@ -613,15 +638,19 @@ async fn an_agent_and_its_sub_agents_share_a_budget() {
         let toolbox = world.toolbox().await;
         let report = world.turn(&toolbox, "ROOT").await;
         assert_eq!(report.end, TurnEnd::OverBudget(kind));
-        assert!(world.requests(false).is_empty(), "the budget was used up by the main agent");
+        assert!(world.child_requests().is_empty(), "the budget was used up by the main agent");
     }
     let mut world = World::new(Protocol::Chat, json!({"permission": "allow"}), script);
     world.limits.steps = Some(4);
     let toolbox = world.toolbox().await;
     let report = world.turn(&toolbox, "ROOT").await;
     assert_eq!(report.end, TurnEnd::OverBudget(BudgetKind::Steps));
-    assert_eq!((world.requests(false).len(), report.text.as_str()), (2, "done"));
-    assert!(world.last().contains("the limit of steps was reached"), "{}", world.last());
+    assert_eq!((world.child_requests().len(), report.text.as_str()), (2, "done"));
+    assert!(
+        world.last_main_request().contains("the limit of steps was reached"),
+        "{}",
+        world.last_main_request()
+    );
 }
 
 #[tokio::test]
@@ -668,7 +697,7 @@ async fn tasks_in_the_background_are_announced() {
     let toolbox = world.toolbox().await;
     let report = world.turn(&toolbox, "ROOT").await;
     assert_eq!(report.end, TurnEnd::Answered);
-    let last = world.last();
+    let last = world.last_main_request();
     let found = states(&last);
     assert!(found.contains(&"aborted".to_string()) && found.contains(&"running".to_string()));
     assert!(last.contains("A task in the background has ended."), "{last}");
@@ -704,7 +733,7 @@ async fn the_todo_list_survives_a_summary() {
     drop(agent);
     let after = world.turn(&toolbox, "ROOT GO-ON").await;
     assert_eq!(after.end, TurnEnd::Answered);
-    let last = world.last();
+    let last = world.last_main_request();
     assert!(last.contains("SUMMARY") && last.contains("TODO-TWO"), "{last}");
 }
 
@@ -732,7 +761,7 @@ async fn questions_are_answered_by_the_person() {
         let toolbox = world.toolbox().await;
         let report = world.turn(&toolbox, "ROOT").await;
         assert_eq!(report.end, TurnEnd::Answered);
-        assert!(world.last().contains(expected), "{}", world.last());
+        assert!(world.last_main_request().contains(expected), "{}", world.last_main_request());
         assert!(world.person.questions.lock()[1].accepts_text);
     }
     let world = World::new(Protocol::Chat, json!({}), script);
@@ -742,8 +771,12 @@ async fn questions_are_answered_by_the_person() {
     let (folder, data) = (world.folder.path(), world.data.path().join("data"));
     let toolbox = Toolbox::builder().dir(folder).data(data).build().await.unwrap();
     assert_eq!(world.turn(&toolbox, "ROOT").await.end, TurnEnd::Answered);
-    assert!(!world.requests(true)[0].body.contains("\"name\":\"question\""));
-    assert!(world.last().contains("Nobody can answer questions here."), "{}", world.last());
+    assert!(!world.main_requests()[0].body.contains("\"name\":\"question\""));
+    assert!(
+        world.last_main_request().contains("Nobody can answer questions here."),
+        "{}",
+        world.last_main_request()
+    );
 }
 
 #[tokio::test]
@@ -772,7 +805,7 @@ async fn a_plan_is_carried_out_once_a_person_agrees() {
     };
     let yes = || Answer(vec!["Yes".into()]);
     let no = || Answer(vec!["No".into()]);
-    for (prompt, answers, end, said, switches) in [
+    for (prompt, answers, end, reply_text, switches) in [
         ("ROOT", vec![yes(), yes()], TurnEnd::Answered, "built", 2),
         ("ROOT IN-A-BATCH", vec![yes(), yes()], TurnEnd::Answered, "built", 2),
         ("ROOT", vec![yes(), no()], TurnEnd::NotAllowed, "", 1),
@@ -782,10 +815,15 @@ async fn a_plan_is_carried_out_once_a_person_agrees() {
         *world.person.answers.lock() = answers.clone();
         let toolbox = world.toolbox().await;
         let report = world.turn(&toolbox, prompt).await;
-        assert_eq!((&report.end, report.text.as_str()), (&end, said), "{}", world.last());
+        assert_eq!(
+            (&report.end, report.text.as_str()),
+            (&end, reply_text),
+            "{}",
+            world.last_main_request()
+        );
         assert!(!world.folder.path().join("other.txt").exists());
         assert!(world.person.asked.lock().is_empty(), "writing the plan is not asked about");
-        let last = world.last();
+        let last = world.last_main_request();
         if answers.len() == 2 {
             assert!(last.contains("There is no plan in "), "{last}");
             assert_eq!(world.person.questions.lock()[1].preview, "PLAN-TEXT");

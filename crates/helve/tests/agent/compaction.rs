@@ -70,7 +70,7 @@ async fn a_conversation_that_never_fits_ends_with_advice() {
 /// An error names the size of the context window. It is used from then on, so the second summary is written before
 /// another error occurs.
 #[tokio::test]
-async fn a_window_named_by_an_error_is_kept_in_mind() {
+async fn a_window_size_in_an_error_is_remembered() {
     let too_long = || {
         let body = r#"{"error":{"code":400,"message":"the request exceeds the available context size, try increasing it","type":"exceed_context_size_error","n_prompt_tokens":30000,"n_ctx":8192}}"#;
         ScriptedAnswer::document(400, "application/json", body)
@@ -201,7 +201,7 @@ async fn a_full_window_is_noticed_between_results_and_request() {
 }
 
 #[tokio::test]
-async fn a_new_date_is_told_once_and_at_the_end() {
+async fn a_new_date_is_reported_once_and_at_the_end() {
     for protocol in PROTOCOLS {
         let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let provider = ScriptedProvider::start(vec![reply(protocol, &[text("done")])]).unwrap();

@@ -199,11 +199,11 @@ async fn a_session_has_one_writer() {
     say(&mut agent, "hi").await;
     let refused = second.agent(model(Protocol::Chat, &stage.provider.url)).await;
     let error = refused.err().unwrap().to_string();
-    let own = std::process::id();
+    let process = std::process::id();
     assert_eq!(
         error,
         format!(
-            "the session s is in use by process {own}; wait until it ends, or work in a copy with --fork"
+            "the session s is in use by process {process}; wait until it ends, or work in a copy with --fork"
         )
     );
     assert!(second.delete_transcript("s").await.is_err());
@@ -268,20 +268,20 @@ async fn sessions_are_found_by_words() {
     let toolbox = stage.toolbox().await;
     let mut agent = stage.agent(&toolbox).await;
     say(&mut agent, "deploy the thing").await;
-    let found = async |words: &str| {
+    let search = async |words: &str| {
         let hits = toolbox.search_sessions(words, 10).await.unwrap();
         hits.iter().map(|hit| (hit.session.clone(), hit.excerpt.clone())).collect::<Vec<_>>()
     };
-    assert_eq!(found("zürich 42").await.len(), 1);
-    assert!(found("zurich").await[0].1.contains("Zürich server"));
-    assert_eq!(found("deploy").await.len(), 2);
-    assert!(found("nothing-like-this").await.is_empty());
+    assert_eq!(search("zürich 42").await.len(), 1);
+    assert!(search("zurich").await[0].1.contains("Zürich server"));
+    assert_eq!(search("deploy").await.len(), 2);
+    assert!(search("nothing-like-this").await.is_empty());
     for hostile in ["\"", "a AND", "NEAR(", "*", "^x", "session:s", "' OR 1=1 --", ""] {
-        found(hostile).await;
+        search(hostile).await;
     }
     drop(agent);
     toolbox.delete_transcript("s").await.unwrap();
-    assert!(found("deploy").await.is_empty());
+    assert!(search("deploy").await.is_empty());
 }
 
 #[tokio::test]

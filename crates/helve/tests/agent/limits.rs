@@ -15,9 +15,9 @@ use crate::PROTOCOLS;
 use crate::script::{Part, Stop, call, events, model, reply, text};
 
 /// A person who never answers.
-struct Absent;
+struct SilentPerson;
 
-impl Person for Absent {
+impl Person for SilentPerson {
     fn approve<'a>(&'a self, _call: &'a CallRef, _ask: &'a Ask) -> BoxFuture<'a, Reply> {
         Box::pin(std::future::pending())
     }
@@ -82,7 +82,7 @@ async fn the_time_limit_ends_whatever_is_going_on() {
         for (what, answer) in cases {
             let stage = Stage::new(vec![answer, reply(protocol, &[text("again")])]);
             let builder = match what {
-                "a question" => stage.builder().person(Absent),
+                "a question" => stage.builder().person(SilentPerson),
                 _ => stage.builder().yes(),
             };
             let toolbox = builder.build().await.unwrap();
@@ -135,8 +135,8 @@ async fn after_the_last_step_no_call_is_run() {
     }
 }
 
-/// A call of `read` that used this many tokens.
-fn counted(tokens: u64) -> ScriptedAnswer {
+/// A reply with a call of `read`, for which the provider counts this many tokens.
+fn reply_with_tokens(tokens: u64) -> ScriptedAnswer {
     let delta = json!({"tool_calls": [{"index": 0, "id": "1", "function":
         {"name": "read", "arguments": json!({"filePath": "a.txt", "limit": tokens}).to_string()}}]});
     let chunk = json!({"choices": [{"delta": delta, "finish_reason": "tool_calls"}],
@@ -146,7 +146,11 @@ fn counted(tokens: u64) -> ScriptedAnswer {
 
 #[tokio::test]
 async fn tokens_are_limited() {
-    let stage = Stage::new(vec![counted(1_000), counted(1_100), counted(1_200)]);
+    let stage = Stage::new(vec![
+        reply_with_tokens(1_000),
+        reply_with_tokens(1_100),
+        reply_with_tokens(1_200),
+    ]);
     let toolbox = stage.builder().build().await.unwrap();
     let limits = TurnLimits { tokens: Some(2_000), ..TurnLimits::default() };
     let report = stage.turn(Protocol::Chat, &toolbox, limits).await;

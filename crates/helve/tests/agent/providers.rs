@@ -106,12 +106,12 @@ async fn wrong_lengths_and_other_protocols_are_noticed() {
     let run = Run::turn(Protocol::Messages, vec![reply(Protocol::Chat, &[text("hi")])]).await;
     assert_failed(&run, "the provider sent an event that is not valid", 1);
     for protocol in PROTOCOLS {
-        let whole = reply(protocol, &[text("Hello")]);
-        let length = whole.body().len();
-        let run = Run::turn(protocol, vec![whole.clone().wrong_length(length / 2)]).await;
+        let complete = reply(protocol, &[text("Hello")]);
+        let length = complete.body().len();
+        let run = Run::turn(protocol, vec![complete.clone().wrong_length(length / 2)]).await;
         assert_failed(&run, "before the reply was complete", ALL_ATTEMPTS);
-        // More than there is: the reply is complete, so the missing bytes do not matter.
-        let run = Run::turn(protocol, vec![whole.wrong_length(length + 1_000)]).await;
+        // The header promises more bytes than there are. The reply is complete, so the missing bytes do not matter.
+        let run = Run::turn(protocol, vec![complete.wrong_length(length + 1_000)]).await;
         assert_eq!(run.report.end, TurnEnd::Answered);
         let cut = ScriptedAnswer::stream(&[&beginning(protocol)]).wrong_length(length);
         let run = Run::turn(protocol, vec![cut]).await;

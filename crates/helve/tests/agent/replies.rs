@@ -273,13 +273,13 @@ async fn the_phase_of_a_message_is_sent_back() {
     ];
     let run = Run::turns(Protocol::Responses, script, &["first", "second"]).await;
     let messages = run.messages(&run.requests[1]);
-    let said: Vec<(&Value, &Value)> = messages
+    let texts_and_phases: Vec<(&Value, &Value)> = messages
         .iter()
         .filter(|message| message["role"] == "assistant")
         .map(|message| (&message["phase"], &message["content"]))
         .collect();
     assert_eq!(
-        said,
+        texts_and_phases,
         [(&json!("commentary"), &json!("I look.")), (&json!("final_answer"), &json!("It is 1."))]
     );
 }

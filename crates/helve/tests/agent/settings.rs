@@ -301,9 +301,9 @@ async fn a_server_that_cuts_the_prompt_is_noticed() {
 async fn compressed_answers_are_read() {
     use std::io::Write;
     for protocol in PROTOCOLS {
-        let plain = reply(protocol, &[text("compressed")]);
+        let uncompressed = reply(protocol, &[text("compressed")]);
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        encoder.write_all(&plain.body()).unwrap();
+        encoder.write_all(&uncompressed.body()).unwrap();
         let bytes = encoder.finish().unwrap();
         let (first, second) = bytes.split_at(bytes.len() / 2);
         let answers = [

@@ -180,16 +180,16 @@ async fn assert_allowed(
 /// Splits a line into words as bash does. Knows `'…'`, `\'` between quotes, and `$'…'`.
 fn split(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
-    let mut rest = line.chars();
-    while let Some(c) = rest.next() {
+    let mut characters = line.chars();
+    while let Some(c) = characters.next() {
         let word = words.last_mut().unwrap();
         match c {
             ' ' => words.push(String::new()),
-            '\\' => word.extend(rest.next()),
-            '\'' => word.extend(rest.by_ref().take_while(|c| *c != '\'')),
+            '\\' => word.extend(characters.next()),
+            '\'' => word.extend(characters.by_ref().take_while(|c| *c != '\'')),
             '$' => {
-                assert_eq!(rest.next(), Some('\''), "{line}");
-                unescape(&mut rest, word);
+                assert_eq!(characters.next(), Some('\''), "{line}");
+                unescape(&mut characters, word);
             }
             c => word.push(c),
         }
@@ -197,20 +197,20 @@ fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// Reads the rest of `$'…'`.
-fn unescape(rest: &mut std::str::Chars<'_>, word: &mut String) {
-    while let Some(c) = rest.next().filter(|c| *c != '\'') {
+/// Reads the rest of a `$'…'` word.
+fn unescape(characters: &mut std::str::Chars<'_>, word: &mut String) {
+    while let Some(c) = characters.next().filter(|c| *c != '\'') {
         if c != '\\' {
             word.push(c);
             continue;
         }
-        let escaped = rest.next().unwrap();
+        let escaped = characters.next().unwrap();
         let digits = match escaped {
             'x' => 2,
             'U' => 8,
             _ => 0,
         };
-        let code: String = rest.by_ref().take(digits).collect();
+        let code: String = characters.by_ref().take(digits).collect();
         word.push(match escaped {
             'n' => '\n',
             't' => '\t',

@@ -139,8 +139,8 @@ async fn check(stage: &Stage, toolbox: &helve::Toolbox, case: &Case) -> Result<(
             .map_err(|error| format!("read: {error}"))?;
     }
     let answer = call(toolbox, case.tool, case.input.clone()).await;
-    let found = files(stage);
-    let unchanged = found == case.files;
+    let files_after = files(stage);
+    let unchanged = files_after == case.files;
     match (&case.expected, &answer) {
         (Expected::Changes(changes), Ok(_)) => {
             let mut wanted = case.files.clone();
@@ -150,10 +150,10 @@ async fn check(stage: &Stage, toolbox: &helve::Toolbox, case: &Case) -> Result<(
                     None => wanted.remove(path),
                 };
             }
-            if found == wanted {
+            if files_after == wanted {
                 Ok(())
             } else {
-                Err(format!("wrong result\nfound {found:?}\nwanted {wanted:?}"))
+                Err(format!("wrong result\nfound {files_after:?}\nwanted {wanted:?}"))
             }
         }
         (Expected::Changes(_), Err(message)) => Err(format!("wrongly refused: {message}")),
@@ -166,8 +166,8 @@ async fn check(stage: &Stage, toolbox: &helve::Toolbox, case: &Case) -> Result<(
         }
         (Expected::Refusal(_), Ok(answer)) => Err(format!("wrongly applied: {answer}")),
         (Expected::ChangeOrRefusal(path, text), _) => {
-            let is_right = unchanged && answer.is_err() || found.get(path) == Some(text);
-            if is_right { Ok(()) } else { Err(format!("wrong result: {found:?}")) }
+            let is_right = unchanged && answer.is_err() || files_after.get(path) == Some(text);
+            if is_right { Ok(()) } else { Err(format!("wrong result: {files_after:?}")) }
         }
     }
 }

@@ -55,9 +55,9 @@ async fn files_can_be_read_edited_and_restored_by_their_escaped_names() {
     for (name, shown) in NAMES {
         let path = stage.path("").join(OsStr::from_bytes(name));
         let absolute = format!("{}/{shown}", stage.path("").display());
-        for given in [shown, absolute.as_str()] {
-            let read = call(&toolbox, "read", json!({"filePath": given})).await.unwrap();
-            assert!(read.contains("needle one"), "{given}: {read}");
+        for path in [shown, absolute.as_str()] {
+            let read = call(&toolbox, "read", json!({"filePath": path})).await.unwrap();
+            assert!(read.contains("needle one"), "{path}: {read}");
         }
         let edit = json!({"filePath": shown, "oldString": "one", "newString": "two"});
         let text = call(&toolbox, "edit", edit).await.unwrap();
@@ -78,14 +78,14 @@ async fn names_with_quotes_newlines_and_backslashes_are_told_apart() {
     stage.put("a\nb", "a newline\n", 0o644);
     stage.put(r"a\nb", "a backslash\n", 0o644);
     let toolbox = stage.toolbox().await;
-    for (given, content) in [
+    for (path, content) in [
         (r#""\"a\\nb\"""#, "quotes and a backslash"),
         (r#""a\nb""#, "a newline"),
         (r"a\nb", "a backslash"),
         ("a\nb", "a newline"),
     ] {
-        let read = call(&toolbox, "read", json!({"filePath": given})).await.unwrap();
-        assert!(read.contains(content), "{given}: {read}");
+        let read = call(&toolbox, "read", json!({"filePath": path})).await.unwrap();
+        assert!(read.contains(content), "{path}: {read}");
     }
     toolbox.close().await;
 }
@@ -94,8 +94,8 @@ async fn names_with_quotes_newlines_and_backslashes_are_told_apart() {
 async fn rules_apply_to_the_unescaped_name() {
     let stage = Stage::new();
     let toolbox = stage.toolbox().await;
-    for given in [r#""..\x2f..\x2fetc\x2fpasswd""#, r#""\x2e\x2e"/etc"#, r#""a\x00b""#] {
-        let read = call(&toolbox, "read", json!({"filePath": given})).await.unwrap_err();
+    for path in [r#""..\x2f..\x2fetc\x2fpasswd""#, r#""\x2e\x2e"/etc"#, r#""a\x00b""#] {
+        let read = call(&toolbox, "read", json!({"filePath": path})).await.unwrap_err();
         assert!(!read.contains("root:"), "{read}");
     }
     stage.put("\u{1b}.env", "TOKEN=1\n", 0o600);

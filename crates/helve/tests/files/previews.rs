@@ -12,7 +12,7 @@ async fn preview(toolbox: &Toolbox, tool: &str, input: Value) -> Result<(String,
 }
 
 /// Returns a toolbox that may read and not change files. Nobody answers its questions.
-async fn reader(stage: &Stage) -> Toolbox {
+async fn read_only_toolbox(stage: &Stage) -> Toolbox {
     Toolbox::builder().dir(stage.root.path()).data(stage.data.path()).build().await.unwrap()
 }
 
@@ -21,7 +21,7 @@ async fn a_preview_changes_nothing_and_has_the_diff() {
     let stage = Stage::new();
     stage.put("a.txt", "one\ntwo\n", 0o644);
     let before = stage.tree();
-    let toolbox = reader(&stage).await;
+    let toolbox = read_only_toolbox(&stage).await;
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** Add File: b.txt\n+new\n*** End Patch";
     for (tool, input, first, removed) in [
         (
@@ -54,7 +54,7 @@ async fn a_preview_is_refused_like_the_call() {
     let stage = Stage::new();
     stage.put("a.txt", "one\n", 0o644);
     stage.put(".env", "KEY=1\n", 0o644);
-    let toolbox = reader(&stage).await;
+    let toolbox = read_only_toolbox(&stage).await;
     for (tool, input, mentioned) in [
         (
             "edit",

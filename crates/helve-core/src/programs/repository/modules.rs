@@ -45,7 +45,7 @@ impl RepositoryScan<'_> {
         repository: &Repository,
         findings: &mut Vec<String>,
     ) -> Vec<Repository> {
-        let mut found = Vec::new();
+        let mut repositories = Vec::new();
         let mut folders = vec![repository.common.join("modules")];
         let mut checked = 0;
         while let Some(folder) = folders.pop() {
@@ -59,13 +59,13 @@ impl RepositoryScan<'_> {
                 let module = folder.join(name);
                 if self.file_kind(&module.join("HEAD")).await.is_some() {
                     let (git_dir, common) = (module.clone(), module.clone());
-                    found.push(Repository { git_dir, common, tree: module });
+                    repositories.push(Repository { git_dir, common, tree: module });
                 } else {
                     folders.push(module);
                 }
             }
         }
-        found
+        repositories
     }
 
     /// Finds, in the working tree, the submodules that the index lists.
@@ -90,10 +90,10 @@ impl RepositoryScan<'_> {
             self.report_unchecked(&index, findings).await;
             return Vec::new();
         };
-        let mut found = Vec::new();
+        let mut repositories = Vec::new();
         for tree in &trees {
             for path in &submodules {
-                found.extend(self.repository(&tree.join(OsStr::from_bytes(path))).await);
+                repositories.extend(self.repository(&tree.join(OsStr::from_bytes(path))).await);
             }
             // The index does not list what is in a collapsed (sparse) folder. If the folder exists, it may contain submodules.
             for path in &collapsed {
@@ -103,7 +103,7 @@ impl RepositoryScan<'_> {
                 }
             }
         }
-        found
+        repositories
     }
 
     /// Reads an index, and the shared index that it may be based on.

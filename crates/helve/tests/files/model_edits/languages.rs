@@ -182,18 +182,18 @@ impl Source {
             rows.push_str(&format!(" {}\n", self.lines[before]));
         }
         let added: Vec<&String> = new.iter().collect();
-        let kept = self.lines[range.clone()]
+        let unchanged = self.lines[range.clone()]
             .iter()
             .zip(&added)
             .take_while(|(old, new)| old == *new)
             .count();
-        for line in &self.lines[range.start..range.start + kept] {
+        for line in &self.lines[range.start..range.start + unchanged] {
             rows.push_str(&format!(" {line}\n"));
         }
-        for line in &self.lines[range.start + kept..range.end] {
+        for line in &self.lines[range.start + unchanged..range.end] {
             rows.push_str(&format!("-{line}\n"));
         }
-        for line in &new[kept..] {
+        for line in &new[unchanged..] {
             rows.push_str(&format!("+{line}\n"));
         }
         format!("*** Begin Patch\n*** Update File: {}\n@@\n{rows}*** End Patch", self.path())

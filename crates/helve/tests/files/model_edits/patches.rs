@@ -24,7 +24,8 @@ fn patch(sections: &str) -> serde_json::Value {
     json!({"patchText": format!("*** Begin Patch\n{sections}*** End Patch")})
 }
 
-fn moved(changes: &[(&str, Option<&str>)]) -> Expected {
+/// Expects these contents after the call; `None` for a file that does not exist.
+fn changes_to(changes: &[(&str, Option<&str>)]) -> Expected {
     Expected::Changes(
         changes.iter().map(|(path, text)| ((*path).into(), text.map(Into::into))).collect(),
     )
@@ -37,17 +38,17 @@ fn link(rng: &mut Rng) -> Case {
         true => "*** Delete File: link.txt\n",
         false => "*** Update File: link.txt\n*** Move to: renamed.txt\n",
     };
-    Case::new("a link is patched", "apply_patch", patch(section), moved(&[]))
+    Case::new("a link is patched", "apply_patch", patch(section), changes_to(&[]))
         .file("real.txt", &text)
         .link("link.txt", "real.txt")
 }
 
-fn move_onto_file(rng: &mut Rng) -> Case {
 /// A file is moved to a path at which there is another file.
+fn move_onto_file(rng: &mut Rng) -> Case {
     let hunk = if rng.bool() { "@@\n-one\n+two\n" } else { "" };
     let section = format!("*** Update File: a.txt\n*** Move to: b.txt\n{hunk}");
     Case::new(
-        "a file is moved onto another",
+        "a file is changes_to onto another",
         "apply_patch",
         patch(&section),
         refusal(&["b.txt exists"]),
@@ -56,53 +57,53 @@ fn move_onto_file(rng: &mut Rng) -> Case {
     .file("b.txt", &format!("precious {}\n", rng.u16(..)))
 }
 
-fn move_onto_deleted_file(rng: &mut Rng) -> Case {
 /// A file is moved to the path of a file that the same patch deletes.
+fn move_onto_deleted_file(rng: &mut Rng) -> Case {
     let section =
         "*** Delete File: b.txt\n*** Update File: a.txt\n*** Move to: b.txt\n@@\n-one\n+two\n";
     Case::new(
         "a deleted file is replaced",
         "apply_patch",
         patch(section),
-        moved(&[("a.txt", None), ("b.txt", Some("two\n"))]),
+        changes_to(&[("a.txt", None), ("b.txt", Some("two\n"))]),
     )
     .file("a.txt", "one\n")
     .file("b.txt", &format!("old {}\n", rng.u16(..)))
 }
 
-fn move_away_and_add(rng: &mut Rng) -> Case {
 /// A file is moved, and a new file is added at its old path.
+fn move_away_and_add(rng: &mut Rng) -> Case {
     let (moves, adds) = (
         "*** Update File: a.txt\n*** Move to: b.txt\n@@\n-one\n+two\n",
         "*** Add File: a.txt\n+fresh\n",
     );
     let section = if rng.bool() { format!("{moves}{adds}") } else { format!("{adds}{moves}") };
     Case::new(
-        "a file is moved away and replaced",
+        "a file is changes_to away and replaced",
         "apply_patch",
         patch(&section),
-        moved(&[("a.txt", Some("fresh\n")), ("b.txt", Some("two\n"))]),
+        changes_to(&[("a.txt", Some("fresh\n")), ("b.txt", Some("two\n"))]),
     )
     .file("a.txt", "one\n")
 }
 
-fn add_update_move(rng: &mut Rng) -> Case {
 /// A file is added, updated and moved in one patch.
+fn add_update_move(rng: &mut Rng) -> Case {
     let number = rng.u16(..);
     let section = format!(
         "*** Add File: new.txt\n+one\n+{number}\n*** Update File: new.txt\n@@\n-one\n+two\n*** Update File: new.txt\n*** Move to: sub/final.txt\n"
     );
     let text = format!("two\n{number}\n");
     Case::new(
-        "a file is added, updated and moved",
+        "a file is added, updated and changes_to",
         "apply_patch",
         patch(&section),
         change("sub/final.txt", text),
     )
 }
 
-fn several_updates(rng: &mut Rng) -> Case {
 /// Two sections of a patch update the same file.
+fn several_updates(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let (first, last) = (source.body.start, source.body.end - 1);
     let changed = |line: usize| format!("{}x", source.lines[line]);
@@ -140,8 +141,8 @@ fn additions_first(rng: &mut Rng) -> Case {
         .file(source.path(), &source.text())
 }
 
-fn malformed(rng: &mut Rng) -> Case {
 /// The patch mixes formats or is escaped.
+fn malformed(rng: &mut Rng) -> Case {
     let (text, mentioned) = [
         ("*** Begin Patch\\n*** Update File: a.txt\\n@@\\n-one\\n+two\\n*** End Patch", "escaped"),
         (
@@ -159,8 +160,8 @@ fn malformed(rng: &mut Rng) -> Case {
         .file("a.txt", "one\nthree\n")
 }
 
-fn tolerated_format(rng: &mut Rng) -> Case {
 /// The patch is not in the expected format, but its meaning is clear.
+fn tolerated_format(rng: &mut Rng) -> Case {
     let text = pick(
         rng,
         &[
@@ -179,8 +180,8 @@ fn tolerated_format(rng: &mut Rng) -> Case {
     .file("a.txt", "one\nthree\n")
 }
 
-fn lone_carriage_return(rng: &mut Rng) -> Case {
 /// A line of the file ends with a carriage return alone.
+fn lone_carriage_return(rng: &mut Rng) -> Case {
     let number = rng.u16(..);
     let text = format!("first {number}\rsecond\r\nthird\nfourth\n");
     let wanted = text.replace("second", "2nd");

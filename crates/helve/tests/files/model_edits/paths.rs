@@ -34,36 +34,37 @@ fn create(rng: &mut Rng, path: &str, text: &str) -> (&'static str, Value) {
     }
 }
 
-fn odd(rng: &mut Rng, plain: &str) -> String {
+/// Returns a path with a mistake, such as quotes around it.
+fn odd(rng: &mut Rng, path: &str) -> String {
     match rng.usize(..14) {
-        0 => format!("`{plain}`"),
-        1 => format!("\"{plain}\""),
-        2 => format!("'{plain}'"),
-        3 => format!("{plain} "),
-        4 => format!("{plain}\n"),
-        5 => plain.replace('/', "\\"),
-        6 => format!("C:\\{}", plain.replace('/', "\\")),
-        7 => format!("[{plain}]({plain})"),
-        8 => format!("{plain} ***"),
-        9 => format!("**{plain}**"),
-        10 => format!(" {plain}"),
-        11 => format!("{plain}:12"),
-        12 => format!("{plain}</filePath>"),
-        _ => format!("file://{plain}"),
+        0 => format!("`{path}`"),
+        1 => format!("\"{path}\""),
+        2 => format!("'{path}'"),
+        3 => format!("{path} "),
+        4 => format!("{path}\n"),
+        5 => path.replace('/', "\\"),
+        6 => format!("C:\\{}", path.replace('/', "\\")),
+        7 => format!("[{path}]({path})"),
+        8 => format!("{path} ***"),
+        9 => format!("**{path}**"),
+        10 => format!(" {path}"),
+        11 => format!("{path}:12"),
+        12 => format!("{path}</filePath>"),
+        _ => format!("file://{path}"),
     }
 }
 
-fn odd_new_path(rng: &mut Rng) -> Case {
 /// A new file would be created at a path with a mistake.
-    let plain = format!("src/{}_{}.rs", pick(rng, &["new", "table", "reader"]), rng.u16(..));
-    let given = odd(rng, &plain);
+fn odd_new_path(rng: &mut Rng) -> Case {
+    let path = format!("src/{}_{}.rs", pick(rng, &["new", "table", "reader"]), rng.u16(..));
+    let given = odd(rng, &path);
     let (tool, input) = create(rng, &given, "fn a() {}\n");
-    Case::new("an odd path of a new file", tool, input, refusal(&[&plain, "Nothing was written"]))
+    Case::new("an odd path of a new file", tool, input, refusal(&[&path, "Nothing was written"]))
         .file("src/main.rs", "fn main() {}\n")
 }
 
-fn plausible_new_path(rng: &mut Rng) -> Case {
 /// A new file is created at an unusual path that is not a mistake.
+fn plausible_new_path(rng: &mut Rng) -> Case {
     let number = rng.u16(..);
     let path = pick(
         rng,
@@ -92,12 +93,12 @@ fn plausible_new_path(rng: &mut Rng) -> Case {
 
 /// The path looks like a mistake, but a file with this name exists.
 fn odd_existing_path(rng: &mut Rng) -> Case {
-    let plain = format!("file_{}.txt", rng.u16(..));
+    let name = format!("file_{}.txt", rng.u16(..));
     let given = match rng.usize(..4) {
-        0 => format!("`{plain}`"),
-        1 => format!("{plain} "),
-        2 => format!("a\\{plain}"),
-        _ => format!("{plain}:12"),
+        0 => format!("`{name}`"),
+        1 => format!("{name} "),
+        2 => format!("a\\{name}"),
+        _ => format!("{name}:12"),
     };
     let (tool, input) = match rng.bool() {
         true => ("edit", json!({"filePath": given, "oldString": "one", "newString": "two"})),
@@ -106,13 +107,13 @@ fn odd_existing_path(rng: &mut Rng) -> Case {
     Case::new("an odd name exists", tool, input, change(&given, "two\n")).file(&given, "one\n")
 }
 
-fn path_of_a_missing_file(rng: &mut Rng) -> Case {
 /// The path has a mistake. Without it, it would be the path of an existing file.
-    let plain = format!("src/part_{}.txt", rng.u16(..));
+fn path_of_a_missing_file(rng: &mut Rng) -> Case {
+    let path = format!("src/part_{}.txt", rng.u16(..));
     let given = match rng.usize(..16) {
-        14 => format!("@{plain}"),
-        15 => format!("a/{plain}"),
-        _ => odd(rng, &plain),
+        14 => format!("@{path}"),
+        15 => format!("a/{path}"),
+        _ => odd(rng, &path),
     };
     let tool = pick(rng, &["edit", "read"]);
     let input = match tool {
@@ -123,13 +124,13 @@ fn path_of_a_missing_file(rng: &mut Rng) -> Case {
         "an odd path of an existing file",
         tool,
         input,
-        refusal(&[&format!("Did you mean {plain}?")]),
+        refusal(&[&format!("Did you mean {path}?")]),
     )
-    .file(&plain, "one\n")
+    .file(&path, "one\n")
 }
 
-fn wrong_folder(rng: &mut Rng) -> Case {
 /// The file exists in another folder.
+fn wrong_folder(rng: &mut Rng) -> Case {
     let name = format!("unique_{}.rs", rng.u16(..));
     let existing = format!("crates/core/src/{name}");
     let given = pick(rng, &["src", "lib", "crates/core", "."]).to_owned() + "/" + &name;

@@ -9,15 +9,15 @@ use super::{Case, Expected, Generator, change, refusal};
 
 pub(super) const GENERATORS: &[Generator] = &[
     other_indent_width,
-    shifted,
+    indented_too_deep,
     cut_word,
     renamed_part_of_a_word,
     dropped_line_end,
     deleted_line,
-    sent_again,
+    already_applied,
     similar_insertion,
     long_line,
-    entities,
+    html_entities,
     decomposed,
     empty_file,
     numbered_quote,
@@ -53,8 +53,8 @@ fn other_indent_width(rng: &mut Rng) -> Case {
     .file("deep.txt", &text)
 }
 
-/// The quotation is a whole level too deep and has the step of the file.
-fn shifted(rng: &mut Rng) -> Case {
+/// `oldString` is indented one level too deep, with the indentation width of the file.
+fn indented_too_deep(rng: &mut Rng) -> Case {
     let step = [2, 4][rng.usize(..2)];
     let number = rng.u16(..);
     let at = |level: usize, line: &str| format!("{}{line}\n", " ".repeat(step * level));
@@ -69,7 +69,7 @@ fn shifted(rng: &mut Rng) -> Case {
     let new = |level: usize| at(level, "if ready() {") + &at(level + 1, &line) + &at(level, "}");
     let wanted = text.replace(&at(3, &line), &new(3));
     let input = json!({"filePath": "deep.txt", "oldString": at(4, &line), "newString": new(4)});
-    Case::new("shifted by a level", "edit", input, change("deep.txt", wanted))
+    Case::new("indented_too_deep by a level", "edit", input, change("deep.txt", wanted))
         .file("deep.txt", &text)
 }
 
@@ -131,8 +131,8 @@ fn deleted_line(rng: &mut Rng) -> Case {
     Case::new("a line is deleted", "edit", input, expected).file(source.path(), &source.text())
 }
 
-/// The change is in the file already.
-fn sent_again(rng: &mut Rng) -> Case {
+/// The file already contains the change.
+fn already_applied(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let line = source.body.start;
     let added = format!("{}added_{}", source.language.indent, rng.u32(..));
@@ -179,17 +179,18 @@ fn long_line(rng: &mut Rng) -> Case {
         .file("long.txt", &format!("{}\n", text.trim_end()))
 }
 
-fn entities(rng: &mut Rng) -> Case {
+/// `oldString` contains HTML html_entities such as `&lt;` in place of characters.
+fn html_entities(rng: &mut Rng) -> Case {
     let number = rng.u16(..);
     let text = format!("if (a{number} < b && c > \"d\") {{\n  run();\n}}\n");
     let old = format!("if (a{number} &lt; b &amp;&amp; c &gt; &quot;d&quot;) {{");
     let input = json!({"filePath": "main.js", "oldString": old, "newString": "if (x) {"});
-    Case::new("the quotation has entities", "edit", input, refusal(&["HTML entities"]))
+    Case::new("the quotation has html_entities", "edit", input, refusal(&["HTML html_entities"]))
         .file("main.js", &text)
 }
 
-fn decomposed(rng: &mut Rng) -> Case {
 /// `oldString` has the same letters in decomposed Unicode form.
+fn decomposed(rng: &mut Rng) -> Case {
     let (composed, decomposed) = [
         ("한글", "\u{1112}\u{1161}\u{11ab}\u{1100}\u{1173}\u{11af}"),
         ("café", "cafe\u{301}"),
@@ -203,16 +204,16 @@ fn decomposed(rng: &mut Rng) -> Case {
         .file("names.toml", &text)
 }
 
-fn empty_file(rng: &mut Rng) -> Case {
 /// The file has no text.
+fn empty_file(rng: &mut Rng) -> Case {
     let text = pick(rng, &["", "\n"]);
     let input =
         json!({"filePath": "empty.txt", "oldString": format!("a{}", rng.u8(..)), "newString": "b"});
     Case::new("the file is empty", "edit", input, refusal(&["has no text"])).file("empty.txt", text)
 }
 
-fn numbered_quote(rng: &mut Rng) -> Case {
 /// The lines of both texts begin with their line numbers.
+fn numbered_quote(rng: &mut Rng) -> Case {
     let source = Source::among(rng, &LANGUAGES[..9]);
     let format = rng.usize(..4);
     let number = |(line, at): (&String, usize)| match format {
@@ -233,8 +234,8 @@ fn numbered_quote(rng: &mut Rng) -> Case {
         .file(source.path(), &source.text())
 }
 
-fn escaped_template(rng: &mut Rng) -> Case {
 /// Both texts escape the backquotes of a JavaScript template literal.
+fn escaped_template(rng: &mut Rng) -> Case {
     let number = rng.u16(..);
     let text = format!("const a = `x ${{b}} {number}`;\nconst c = 1;\n");
     let old = format!("const a = \\`x \\${{b}} {number}\\`;");

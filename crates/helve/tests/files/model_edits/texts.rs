@@ -71,8 +71,8 @@ const COMMENTS: &[&str] = &[
 /// A placeholder replaces lines of the file.
 fn placeholder(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
-    let kept = rng.usize(..2);
-    let mut new: Vec<String> = source.lines[source.body.clone()][..kept].to_vec();
+    let kept_lines = rng.usize(..2);
+    let mut new: Vec<String> = source.lines[source.body.clone()][..kept_lines].to_vec();
     new.push(source.comment(pick(rng, PLACEHOLDERS)));
     if rng.bool() {
         new.push(source.lines[source.body.end - 1].replace('1', "2"));
