@@ -1,5 +1,15 @@
 //! The core: tools, calls, sessions, permission, and the engine that runs a call from JSON to result.
 //!
+//! Words that occur in every file:
+//!
+//! - An *ask* is the one question for everything that a call needs. Its *parts* are judged by rules; each has a permission
+//!   key, such as `edit`, and the texts that the rules are matched against. Its *acts* are what the call may do once it is
+//!   granted, such as reading a certain file.
+//! - The *gate* judges an ask, and asks the *person* if no rule decides. The result is a *grant*, or a refusal.
+//! - A *wall* is a list of rules. There are several, such as the user's and the agent's; the strictest decides.
+//! - A *dialect* is the wording and the limits of one family of tools. A *session* is one conversation with a model.
+//! - The *root* is the folder of the workspace, in which tools work.
+//!
 //! Other crates implement its traits, such as [`Machine`], [`process::Processes`], [`Store`], [`Outputs`], [`Journal`],
 //! [`Person`], [`Agents`], [`Hook`], [`AfterWrite`].
 

@@ -15,16 +15,18 @@ const WALK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long ignored files are searched if nothing else was found.
 const IGNORED_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// A path as it was given and with every link followed, ready to be judged and opened.
+/// A path that was looked up: as the call gave it, and with every link followed. Rules judge both; the file is opened
+/// by the latter.
 #[derive(Clone)]
 pub struct Resolved {
     pub(crate) machine: Arc<dyn Machine>,
     pub(crate) place: Place,
     kind: Option<FileKind>,
-    /// The texts that rules match: relative to the root if inside it, otherwise absolute.
+    /// The texts that rules are matched against: relative to the root if inside it, otherwise absolute.
     subjects: Vec<String>,
-    /// For a path outside the root: the folder that needs permission `external_directory`. First with links followed; then as
-    /// given, if that is another folder outside the root.
+    /// For a path outside the root: the folder that needs permission `external_directory`. The first is the folder with
+    /// every link followed; the second is the folder as the call gave it, if that is different and outside the root
+    /// too.
     outside_folders: Vec<PathBuf>,
     /// For a path outside the root that was given through a symbolic link: that link.
     link: Option<PathBuf>,

@@ -1,18 +1,21 @@
 //! Custom tools and plugins written in TypeScript or JavaScript, run on the user's bun or node.
 //!
+//! What happens to a file, from the configuration folder to a tool that can be called:
+//!
 //! ```text
-//! FoundScripts    {tool,plugin}(s)/*.{ts,js,mjs} of the config folders, and `plugin` of the configuration
-//!  ScriptSources  each file with everything it imports, found by a text scan; its hash is part of the trusted digest
-//! - trust -       a project's files must be trusted before the steps below
-//!  Bundle         types stripped, specifiers rewritten; written into the cache under a hash of the result
-//!  ScriptRuntime  one helper process (bun, else node) per workspace, through `Processes::connect`; JSON lines
-//!  ScriptListing  ids, descriptions, schemas; stored under the hash of the sources, so that listing tools starts no process
-//!  ScriptTool     an `AnyTool` in `Layer::Config` (plugins: `Layer::Plugin`); its id is the permission that is asked for
+//! FoundScripts    finds {tool,plugin}(s)/*.{ts,js,mjs} in configuration folders, and `plugin` entries of configuration files
+//!  ScriptSources  reads each file with everything that it imports; its hash is part of the digest that a person trusts
+//!                 (a project's files are not used any further until they are trusted)
+//!  Bundle         strips types and rewrites import specifiers; the result is written into the cache under its hash
+//!  ScriptRuntime  runs the code in one helper process per workspace: bun, or else node; the messages are lines of JSON
+//!  ScriptListing  ids, descriptions and schemas of the tools; cached, so that listing tools starts no process
+//!  ScriptTool     an `AnyTool` in `Layer::Config`, or in `Layer::Plugin` for plugins; its id is the permission to ask for
 //! ```
 //!
-//! The scan finds too much rather than too little, and does not parse, because the files are not trusted yet. A file that
-//! the scan did not find cannot be imported. Before each call the files are read again. If the user's files changed, they
-//! are loaded again; if a project's files changed, they are refused until they are trusted again.
+//! Imports are found by a text scan without a parser, because the files are not trusted yet. The scan may report texts that
+//! are not imports, but misses no import: a file that it did not find cannot be imported. Before each call the files are
+//! read again. If the user's files changed, they are loaded again; if a project's files changed, they are refused until
+//! they are trusted again.
 //!
 //! Messages use descriptors 3 and 4 of the helper process. Its standard output is redirected to its standard error. If the
 //! process crashes, its running calls fail, and the next call starts another process.

@@ -27,12 +27,13 @@ const EXIT_TIME: Duration = Duration::from_secs(2);
 pub(crate) struct ProgramRun {
     /// The program and its arguments.
     pub(crate) command: Vec<OsString>,
+    /// What the program gets on standard input.
     pub(crate) input: Vec<u8>,
     /// Environment variables in addition to those of every command.
     pub(crate) variables: Vec<(OsString, OsString)>,
     /// Maximum running time.
     pub(crate) limit: Duration,
-    /// What process lists show.
+    /// What process lists show about the program.
     pub(crate) about: String,
 }
 

@@ -42,17 +42,20 @@ pub(crate) struct Script {
     pub(crate) kind: ScriptKind,
     pub(crate) owner: ScriptOwner,
     pub(crate) path: PathBuf,
+    /// See [`FoundScript::options`].
     options: Value,
     /// The files to read, along with everything that they import. See [`FoundScript::source_files`].
     source_files: Vec<PathBuf>,
+    /// The sources that calls use. They are replaced when a file of the user changes.
     current: Mutex<CurrentSources>,
     /// The version of a plugin that is loaded. Locked while the plugin is being loaded, so that it is not loaded twice.
     loaded: tokio::sync::Mutex<LoadedVersion>,
 }
 
-/// The sources in use, and the modules generated from them; `None` until they are needed.
+/// The sources in use, and the modules that were generated from them.
 struct CurrentSources {
     sources: Arc<ScriptSources>,
+    /// `None` until the modules are needed.
     bundle: Option<Arc<StoredBundle>>,
 }
 
@@ -64,7 +67,7 @@ struct LoadedVersion {
 }
 
 impl Script {
-    /// Fails if the file could not be read.
+    /// Makes a script from a file that was found. Fails if the file could not be read.
     pub(crate) fn new(found: FoundScript) -> Result<Self, ScriptError> {
         let sources = found.sources.map_err(|why| ScriptError::of_file(&found.path, why))?;
         let current = CurrentSources { sources: Arc::new(sources), bundle: None };
@@ -171,7 +174,7 @@ impl ScriptHost {
         Ok(Freshness::Changed)
     }
 
-    /// Returns the generated modules of a script.
+    /// Returns the generated modules of a script. Generates them first if necessary.
     async fn bundle(&self, script: &Arc<Script>) -> Result<Arc<StoredBundle>, ScriptError> {
         let sources = {
             let current = script.current.lock();
@@ -312,6 +315,7 @@ impl ScriptHost {
         }
     }
 
+    /// Loads a script into the helper process, which runs its code. Returns its tools and hooks.
     async fn load(
         &self,
         script: &Arc<Script>,

@@ -1,4 +1,4 @@
-//! Finds the turns of sub-agents that a turn of another agent started, so that undo and redo include them.
+//! Finds the turns of sub-agents that belong to a turn of another agent, so that undo and redo include them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +23,7 @@ pub(crate) struct ChildTurns {
 /// before the turn.
 type BegunTurn = (String, u64);
 
-/// The sub-agents that calls in a part of a transcript started.
+/// The calls in some entries of a transcript that started sub-agents.
 #[derive(Debug, Default, PartialEq)]
 struct StartingCalls {
     /// The sub-agents that the results of these calls name, with the number of turns of each.

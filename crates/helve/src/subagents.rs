@@ -89,7 +89,7 @@ impl Agents for SubAgents {
     ) -> BoxFuture<'a, Result<ChildReport, ChildError>> {
         Box::pin(async move {
             let (tree, task) = self.find(session, task)?;
-            // If the waiting session is a sub-agent itself, it gives up its place while it waits.
+            // If the waiting session is a sub-agent itself, another one may run in the meantime.
             let waiting_task = tree.task(&session.id);
             if let Some(waiting_task) = &waiting_task {
                 waiting_task.slot.pause();
@@ -222,7 +222,7 @@ impl Child {
         })
     }
 
-    /// Waits for a free place and runs the sub-agent. Its task ends in every case, and the sub-agents that it started
+    /// Waits until the sub-agent may run, and runs it. Its task ends in every case, and the sub-agents that it started
     /// are aborted.
     async fn run(self) {
         let permit = tokio::select! {

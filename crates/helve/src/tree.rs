@@ -69,6 +69,7 @@ struct TreeState {
     turn: Option<TreeTurn>,
     /// The models of the sessions in which a turn runs.
     models: HashMap<String, ActiveModel>,
+    /// The tasks of all sub-agents in the tree, oldest first.
     tasks: Vec<Arc<Task>>,
 }
 
@@ -186,21 +187,22 @@ impl AgentTree {
     }
 }
 
-/// A sub-agent's work.
+/// A task: the work of one sub-agent.
 pub(crate) struct Task {
     /// The id of the sub-agent's session.
     pub(crate) id: String,
-    /// The id of the session that started it.
+    /// The id of the session that started the task.
     pub(crate) parent: String,
     pub(crate) cancel: CancellationToken,
     pub(crate) slot: RunSlot,
     /// Messages for the sub-agent; set once it runs.
     pub(crate) inbox: OnceLock<Arc<Inbox>>,
     report: watch::Sender<ChildReport>,
+    /// The start of the task, by a monotonic clock, to measure how long it takes.
     started: Instant,
-    /// When it was started, to distinguish its file changes from earlier ones.
+    /// The start of the task, by the system clock, to distinguish its file changes from earlier ones.
     pub(crate) started_at: Millis,
-    /// Whether its end is still to be announced to the session that started it.
+    /// Whether the session that started the task must still be notified of its end.
     must_announce_end: Mutex<bool>,
 }
 
@@ -225,6 +227,7 @@ impl Task {
         }
     }
 
+    /// Returns the state of the task and its results so far.
     pub(crate) fn report(&self) -> ChildReport {
         let mut report = self.report.borrow().clone();
         if !report.state.has_ended() {
@@ -237,6 +240,7 @@ impl Task {
         self.report.borrow().state.has_ended()
     }
 
+    /// Changes the report, and notifies those that wait for it.
     pub(crate) fn update(&self, change: impl FnOnce(&mut ChildReport)) {
         self.report.send_modify(|report| {
             change(report);
@@ -288,10 +292,11 @@ impl Task {
     }
 }
 
-/// A sub-agent's place among those that run. The sub-agent gives up the place while it waits for sub-agents of its own.
+/// The permit of a sub-agent to run. At most [`MAX_RUNNING`] sub-agents of a tree have one. A sub-agent gives it up
+/// while it waits for sub-agents of its own.
 #[derive(Default)]
 pub(crate) struct RunSlot {
-    /// `None` while the sub-agent has no place.
+    /// `None` while the sub-agent may not run.
     permit: Mutex<Option<OwnedSemaphorePermit>>,
     /// Number of the sub-agent's calls that wait for sub-agents of its own.
     waiting: AtomicUsize,
@@ -302,13 +307,14 @@ impl RunSlot {
         *self.permit.lock() = permit;
     }
 
-    /// Begins a wait for a sub-agent: gives up the place until [`RunSlot::resume`].
+    /// Begins a wait for a sub-agent: gives up the permit until [`RunSlot::resume`].
     pub(crate) fn pause(&self) {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         self.set(None);
     }
 
-    /// Ends a wait that [`RunSlot::pause`] began. If no other call still waits, waits for a free place and takes it.
+    /// Ends a wait that [`RunSlot::pause`] began. If no other call still waits, waits until the sub-agent may run
+    /// again.
     pub(crate) async fn resume(&self, tree: &AgentTree) {
         if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
             let permit = tree.acquire().await;

@@ -1,4 +1,5 @@
-//! Finds the files below a folder that rules restrict, for commands that access the whole folder.
+//! Finds the files below a folder that rules restrict, for commands that access a folder as a whole, such as `grep -r`
+//! or `rm -r`.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use crate::machine::{
 };
 use crate::resolved::{Resolved, normalize, subject};
 
-/// How long the folders of one script may be walked. After that, the script is asked about.
+/// How long the folders of one script may be walked. If that is not enough, a person is asked about the script.
 const MAX_TIME: Duration = Duration::from_millis(50);
 /// Number of entries that are judged by the rules even if the time is over, so that the answer for small folders does
 /// not depend on how busy the machine is.
@@ -43,6 +44,7 @@ impl Default for TreeBudget {
 struct WalkedFolder {
     /// The absolute path as given, with no link followed.
     given: PathBuf,
+    /// The folder with every link followed.
     real: Resolved,
     /// The path to which the folder is copied or moved. Its files are judged as if they were there already.
     destination: Option<PathBuf>,

@@ -117,7 +117,7 @@ async fn failures_say_what_to_do() {
     }
 }
 
-/// The beginning of a reply, and an error of the provider.
+/// A stream that begins with a reply and ends with an error of the provider.
 fn error_in_stream(protocol: Protocol) -> ScriptedAnswer {
     let error = match protocol {
         Protocol::Chat => json!({"error": {"message": "try later", "code": 503}}),
@@ -166,7 +166,7 @@ async fn a_paused_reply_is_continued_but_not_forever() {
     }
 }
 
-/// A reply that refuses, with some text.
+/// A reply in which the model refuses to answer, with some text.
 fn refusal(protocol: Protocol) -> ScriptedAnswer {
     let events = match protocol {
         Protocol::Chat => vec![

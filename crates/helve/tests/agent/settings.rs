@@ -52,6 +52,7 @@ fn options() -> TurnOptions {
     }
 }
 
+/// Runs a turn.
 async fn run(
     toolbox: &Toolbox,
     model: helve::agent_loop::model::ActiveModel,
@@ -102,7 +103,7 @@ impl ChatHook for Shouting {
         _context: ChatContext<'a>,
         entries: &'a mut Vec<Entry>,
     ) -> BoxFuture<'a, ChatHookResult> {
-        // Even without the results, every call must be answered.
+        // Removes all results. The request must contain an answer to every call all the same.
         entries.retain(|entry| !matches!(entry.item, Item::Result(_)));
         Box::pin(async { Ok(()) })
     }
@@ -124,7 +125,7 @@ async fn hooks_change_messages_settings_system_and_conversation() {
         let body = last.to_string();
         assert!(body.contains("SHOUT") && body.contains("(from s)"), "{body}");
         assert!(!body.contains("alpha") && body.contains("interrupted"), "{body}");
-        // What is stored is not changed by hooks of requests.
+        // Hooks that change a request do not change the stored transcript.
         let stored = format!("{:?}", toolbox.transcript("s").await.unwrap());
         assert!(stored.contains("alpha") && !stored.contains("SHOUT"));
     }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::stage::{Stage, call, check_builtin_tools, script};
 
-/// A process that runs the script as an HTTP server, and its URL.
+/// A process that runs `server.py` as an HTTP server, and its URL.
 struct RemoteServer {
     process: Child,
     url: String,
