@@ -19,7 +19,7 @@ use crate::wire::RequestError;
 /// Maximum number of bytes kept of a program's standard output. The rest is discarded.
 const MAX_OUTPUT: u64 = 8 << 20;
 /// Maximum number of bytes kept of a program's standard error. The newest are kept.
-const MAX_ERRORS: usize = 8 << 10;
+const MAX_STDERR: usize = 8 << 10;
 /// How long a program may keep running after it closed its standard output.
 const EXIT_TIME: Duration = Duration::from_secs(2);
 
@@ -88,7 +88,7 @@ impl RuntimeSettings {
         }
         let request = WatchRequest {
             from: 0,
-            max_bytes: MAX_ERRORS,
+            max_bytes: MAX_STDERR,
             excerpt: Excerpt::Newest,
             until: WaitCondition::Ended,
             timeout: EXIT_TIME,
@@ -115,7 +115,7 @@ impl RuntimeSettings {
             sandbox: self.sandbox.clone(),
             output: OutputPolicy {
                 head: 4 << 10,
-                tail: MAX_ERRORS,
+                tail: MAX_STDERR,
                 spool: None,
                 secrets: self.secrets.clone(),
             },

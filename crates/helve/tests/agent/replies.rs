@@ -13,11 +13,13 @@ use tokio_util::sync::CancellationToken;
 use crate::script::{Run, Stop, model, reply, reply_with_stop, text};
 use crate::{PROTOCOLS, on_each, providers::raw_call};
 
-fn failed(status: u16, body: &str) -> ScriptedAnswer {
+/// An answer with an HTTP error status.
+fn error_answer(status: u16, body: &str) -> ScriptedAnswer {
     ScriptedAnswer::document(status, "application/json", body)
 }
 
-fn message(text: &str) -> String {
+/// The body of an error, in the format of most providers.
+fn error_body(text: &str) -> String {
     json!({"error": {"message": text}}).to_string()
 }
 
@@ -46,7 +48,7 @@ async fn first_wait(protocol: Protocol, answer: ScriptedAnswer) -> Duration {
 #[tokio::test]
 async fn the_server_decides_how_long_to_wait() {
     for protocol in PROTOCOLS {
-        let limited = |text: &str| failed(429, &message(text));
+        let limited = |text: &str| error_answer(429, &error_body(text));
         let in_90_seconds = httpdate::fmt_http_date(SystemTime::now() + Duration::from_secs(90));
         for (answer, least, most) in [
             (limited("x").header("retry-after", "3"), 3_000, 3_000),
@@ -66,9 +68,12 @@ async fn a_used_up_quota_is_not_waited_for() {
     let resets_at = resets_at.duration_since(UNIX_EPOCH).unwrap().as_secs();
     let usage = json!({"error": {"type": "usage_limit_reached", "message": "used up", "resets_at": resets_at}});
     for (answer, expected) in [
-        (failed(429, &message("x")).header("retry-after", "7200"), "the limit ends in 2 hours"),
-        (failed(429, &usage.to_string()), "the limit ends in 3 hours"),
-        (failed(429, r#"{"error":{"message":"pay","code":"insufficient_quota"}}"#), "pay"),
+        (
+            error_answer(429, &error_body("x")).header("retry-after", "7200"),
+            "the limit ends in 2 hours",
+        ),
+        (error_answer(429, &usage.to_string()), "the limit ends in 3 hours"),
+        (error_answer(429, r#"{"error":{"message":"pay","code":"insufficient_quota"}}"#), "pay"),
     ] {
         on_each(
             |_| vec![answer.clone()],
@@ -87,7 +92,7 @@ async fn the_server_decides_whether_to_retry() {
     for (status, header, requests) in [(500, "false", 1), (409, "true", 2), (400, "true", 2)] {
         on_each(
             |protocol| {
-                let first = failed(status, &message("x")).header("x-should-retry", header);
+                let first = error_answer(status, &error_body("x")).header("x-should-retry", header);
                 vec![first, reply(protocol, &[text("done")])]
             },
             |run| {
@@ -107,7 +112,7 @@ async fn failures_say_what_to_do() {
         (403, "status 403"),
     ] {
         on_each(
-            |_| vec![failed(status, &message("no"))],
+            |_| vec![error_answer(status, &error_body("no"))],
             |run| {
                 let TurnEnd::Failed(why) = &run.report.end else { panic!("{:?}", run.report) };
                 assert!(why.contains("no") && why.contains(expected), "{why}");
@@ -121,7 +126,7 @@ async fn failures_say_what_to_do() {
 fn error_in_stream(protocol: Protocol) -> ScriptedAnswer {
     let error = match protocol {
         Protocol::Chat => json!({"error": {"message": "try later", "code": 503}}),
-        Protocol::Responses => json!({"type": "response.failed",
+        Protocol::Responses => json!({"type": "response.error_answer",
             "response": {"error": {"code": "server_is_overloaded", "message": "try later"}}}),
         Protocol::Messages => {
             json!({"type": "error", "error": {"type": "overloaded_error", "message": "try later"}})
@@ -288,7 +293,7 @@ async fn the_phase_of_a_message_is_sent_back() {
 async fn the_output_limit_is_lowered_to_what_fits() {
     let error = "input length and `max_tokens` exceed context limit: 190000 + 16000 > 200000";
     for protocol in PROTOCOLS {
-        let script = vec![failed(400, &message(error)), reply(protocol, &[text("done")])];
+        let script = vec![error_answer(400, &error_body(error)), reply(protocol, &[text("done")])];
         let run = Run::turn_with(protocol, script, |model| {
             model.settings.max_output = Some(16_000);
         })

@@ -68,9 +68,9 @@ fn say(prompt: &str) -> Vec<MessagePart> {
 }
 
 /// A hook that changes messages, settings, the system prompt and the conversation.
-struct Shouting;
+struct ChangingHook;
 
-impl ChatHook for Shouting {
+impl ChatHook for ChangingHook {
     fn message<'a>(
         &'a self,
         context: ChatContext<'a>,
@@ -117,7 +117,7 @@ async fn hooks_change_messages_settings_system_and_conversation() {
             reply(protocol, &[text("done")]),
         ];
         let (stage, provider) = (Stage::new(), ScriptedProvider::start(script).unwrap());
-        let toolbox = stage.builder().chat_hook(Shouting).build().await.unwrap();
+        let toolbox = stage.builder().chat_hook(ChangingHook).build().await.unwrap();
         let report = run(&toolbox, model(protocol, &provider.url), say("hi"), &options()).await;
         assert_eq!(report.end, TurnEnd::Answered);
         let last = provider.requests().pop().unwrap();
@@ -132,9 +132,9 @@ async fn hooks_change_messages_settings_system_and_conversation() {
 }
 
 /// A hook that fails.
-struct Failing;
+struct FailingHook;
 
-impl ChatHook for Failing {
+impl ChatHook for FailingHook {
     fn headers<'a>(
         &'a self,
         _context: ChatContext<'a>,
@@ -147,7 +147,7 @@ impl ChatHook for Failing {
 #[tokio::test]
 async fn a_failing_hook_ends_the_turn_before_anything_is_sent() {
     let (stage, provider) = (Stage::new(), ScriptedProvider::start(Vec::new()).unwrap());
-    let toolbox = stage.builder().chat_hook(Failing).build().await.unwrap();
+    let toolbox = stage.builder().chat_hook(FailingHook).build().await.unwrap();
     let report = run(&toolbox, model(Protocol::Chat, &provider.url), say("hi"), &options()).await;
     assert_eq!(report.end, TurnEnd::Failed("the hook says no".into()));
     assert!(provider.requests().is_empty());
