@@ -111,7 +111,7 @@ impl ToolContext {
         ask_gate(&self.session, &self.call, &self.recorder, &self.cancel, ask, preview).await
     }
 
-    /// Gets permission to open files that the call is about to change. Call it before any of them is opened.
+    /// Gets permission to open files that the call is about to change. Must be called before any of them is opened.
     ///
     /// If they may be read without asking, the change is asked about later, when its diff is known. Otherwise reading
     /// and changing are asked about now, and `preview` shows what the call requests. In that case the answer does not
@@ -159,7 +159,7 @@ impl ToolContext {
         Ok(permit)
     }
 
-    /// Gets permission to open files that a preview compares. Call it before any of them is opened.
+    /// Gets permission to open files that a preview compares. Must be called before any of them is opened.
     pub async fn permit_preview(
         &self,
         files: &[FileToChange<'_>],
@@ -174,7 +174,7 @@ impl ToolContext {
         Ok(permit)
     }
 
-    /// Gets permission to open files for comparing them. Call it before any of them is opened.
+    /// Gets permission to open files for comparing them. Must be called before any of them is opened.
     pub async fn permit_comparison(&self, paths: &[Resolved]) -> Result<LoadPermit<'_>, ToolError> {
         let mut permit = LoadPermit::default();
         let mut ask = Ask::default();
@@ -186,6 +186,7 @@ impl ToolContext {
         Ok(permit)
     }
 
+    /// Judges parts, and returns the strictest of the verdicts.
     async fn strictest_action(&self, parts: &[Part]) -> Action {
         let mut strictest = Action::Allow;
         for part in parts {

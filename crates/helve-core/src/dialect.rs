@@ -22,9 +22,10 @@ pub struct Dialect {
     pub words: &'static dyn Words,
 }
 
-/// Output that was cut to the limits, and the facts for the notice that replaces the rest.
+/// Output that was cut to the limits, with what the notice about the cut must say.
 #[derive(Debug)]
 pub struct OutputCut<'a> {
+    /// The text that was kept.
     pub pieces: CutText<'a>,
     /// `None` if the full output could not be saved.
     pub saved: Option<&'a Saved>,

@@ -148,6 +148,7 @@ impl Engine {
     }
 }
 
+/// Identifies a call: nested one level deeper than its parent, if it has one.
 fn call_ref(
     parent: Option<&CallRef>,
     session: &Session,
@@ -182,6 +183,7 @@ struct RunningCall {
 }
 
 impl RunningCall {
+    /// Runs the call, with its events, the `after` hooks and the limits on output.
     async fn run(self, mut call: ToolCall) -> ToolResult {
         let parent = match &call.origin {
             Origin::Model | Origin::Person => None,
@@ -506,6 +508,7 @@ fn event_input(input: &Input) -> Value {
     }
 }
 
+/// Returns the result in the form that events use.
 fn event_outcome(result: &ToolResult) -> CallOutcome {
     match &result.outcome {
         Ok(output) => CallOutcome::Completed {

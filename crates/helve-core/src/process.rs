@@ -75,10 +75,11 @@ pub struct Spawn {
     /// The complete environment.
     pub environment: Vec<(OsString, OsString)>,
     pub stdin: Stdin,
+    /// `None` to run without a sandbox.
     pub sandbox: Option<SandboxPlan>,
     pub output: OutputPolicy,
     pub lifetime: Lifetime,
-    /// What process lists show about the process.
+    /// The command, description and call that process lists show.
     pub about: ProcessInfo,
 }
 
@@ -146,7 +147,8 @@ pub enum Network {
     Off,
 }
 
-/// How much output to keep, after control sequences are stripped, progress lines collapsed and secrets redacted.
+/// How much output of a process to keep. Before that, control sequences are stripped, repeated progress lines are
+/// collapsed and secrets are redacted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OutputPolicy {
     /// Number of bytes at the start of the output that are kept in memory.

@@ -71,6 +71,7 @@ pub struct ToolSpec {
     pub name: String,
     /// A second permission key under which the tool is judged; often the same as the name.
     pub group: String,
+    /// The description that a model reads.
     pub about: String,
     pub input: InputSpec,
     pub properties: ToolProperties,
@@ -135,9 +136,11 @@ fn simplify_optional_members(schema: &mut Value) {
 /// Properties of a tool that the engine and MCP clients rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ToolProperties {
+    /// Whether the tool changes nothing.
     pub read_only: bool,
     /// Whether a call may run in parallel with other calls of the same message.
     pub parallel: bool,
+    /// Whether the tool may remove or overwrite something.
     pub destructive: bool,
     /// Whether the tool reaches beyond this machine.
     pub open_world: bool,

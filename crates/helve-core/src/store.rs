@@ -126,6 +126,7 @@ pub enum ApprovalScope {
 
 /// Stores outputs in full when a model is shown only part of them.
 pub trait Outputs: Send + Sync {
+    /// Saves an output in full.
     fn save<'a>(
         &'a self,
         session: &'a str,

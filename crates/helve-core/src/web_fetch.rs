@@ -67,7 +67,7 @@ struct Fetch<'a, Q> {
 
 /// Whether a URL leads into the local network, as far as that is known before its name is resolved.
 enum LocalCheck {
-    /// The address is public, or the name has to be resolved first.
+    /// The URL has a public address, or a name that has to be resolved first.
     NotKnownToBeLocal,
     /// The host is in the local network. `address` is its address, or its name if the address is not known.
     Local { address: String, target: LocalTarget },
@@ -118,8 +118,8 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
         }
     }
 
-    /// Asks about the target of a redirect, unless the grant covers it and either a rule allows it or the rule that
-    /// decided about the first URL decides about it too.
+    /// Asks about the target of a redirect. Does not ask if the grant covers the target and, in addition, a rule allows
+    /// it or the same rule decides about it as about the first URL.
     async fn ask_for_redirect(
         &self,
         grant: Grant<'a>,

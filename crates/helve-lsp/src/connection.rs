@@ -139,6 +139,7 @@ impl Connection {
         self.outgoing.send(frame::encode(message)).await.ok();
     }
 
+    /// Ends the process, for the given reason.
     pub(crate) async fn end(&self, why: &str) {
         self.state.set_ended(why);
         self.processes.end(&self.id).await.ok();
@@ -230,6 +231,7 @@ impl ConnectionState {
         self.reports.lock().readiness.busy_until()
     }
 
+    /// Stores what a notification of the server says.
     fn handle_notification(&self, method: &str, params: Option<Box<RawValue>>) {
         let Some(params) = params else { return };
         match method {
@@ -256,6 +258,7 @@ impl ConnectionState {
         self.changes.send_modify(|count| *count += 1);
     }
 
+    /// Stores the diagnostics that the server published for a file.
     fn store_published(&self, params: PublishParams) {
         let Some(path) = uri::to_path(&params.uri) else { return };
         let sequence = self.sequence() + 1;

@@ -60,6 +60,7 @@ impl Formatters {
         Self { servers, formatters, probed: Mutex::default() }
     }
 
+    /// Runs all formatters for a file, one after another. Returns `None` if nothing changed.
     async fn format_file(&self, path: PathBuf, bytes: &Bytes) -> Option<Bytes> {
         let extension = extension(&path);
         let fits = |it: &FormatterDefinition| it.extensions.contains(&extension);
@@ -165,6 +166,7 @@ impl Formatters {
         }
     }
 
+    /// Returns the request to start a formatter on a file.
     fn spawn_request(&self, formatter: &FormatterDefinition, program: &Path, file: &Path) -> Spawn {
         let setup = &self.servers.setup;
         let mut command: Vec<OsString> = vec![program.into()];

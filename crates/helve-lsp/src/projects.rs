@@ -32,7 +32,9 @@ pub(crate) struct Projects {
     root: PathBuf,
     /// The folders of `PATH`.
     path: Vec<PathBuf>,
+    /// The entries of folders, by path.
     folders: Mutex<HashMap<PathBuf, CachedNames>>,
+    /// The paths of programs, by name, and when they were looked up; `None` if not installed.
     programs: Mutex<HashMap<String, (Instant, Option<PathBuf>)>>,
 }
 

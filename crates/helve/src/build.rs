@@ -45,17 +45,22 @@ use crate::web;
 /// Configures a toolbox.
 #[must_use = "a builder does nothing until `build`"]
 pub struct Builder {
+    /// The folder to work in.
     dir: Option<PathBuf>,
+    /// The folder for Helve's data.
     data: Option<PathBuf>,
+    /// Additional configuration files and folders.
     configs: Vec<PathBuf>,
     session: SessionKey,
     agent: Option<String>,
     caller: Caller,
+    /// Permissions that are granted without asking; see [`Builder::allow`].
     allow: Vec<String>,
     person: Option<Arc<dyn Person>>,
     hooks: Vec<Arc<dyn Hook>>,
     chat_hooks: Vec<Arc<dyn ChatHook>>,
     tools: Vec<Arc<dyn AnyTool>>,
+    /// The program that supervises processes; see [`Builder::keeper`].
     keeper: Option<PathBuf>,
     /// What happens to processes that a command leaves behind.
     leftovers: Leftovers,
@@ -201,13 +206,13 @@ impl Builder {
         self
     }
 
-    /// Sets who answers questions. By default nobody answers, so calls that need an answer are refused.
+    /// Sets who answers asks and questions. By default nobody answers, so calls that need an answer are refused.
     pub fn person(mut self, person: impl Person + 'static) -> Self {
         self.person = Some(Arc::new(person));
         self
     }
 
-    /// Answers every question with yes. Denied calls stay denied.
+    /// Answers every ask with yes. Denied calls stay denied.
     pub fn yes(self) -> Self {
         self.person(AlwaysYes)
     }

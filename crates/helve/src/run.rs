@@ -28,7 +28,7 @@ use crate::title::{self, TitleTask};
 use crate::toolbox::Toolbox;
 use crate::tree::AgentTree;
 
-/// How many times another agent may take over in one turn.
+/// Maximum number of handovers in one turn. In a handover, another agent takes over the conversation.
 const MAX_HANDOVERS: u32 = 20;
 
 /// Why an agent cannot run.
@@ -62,13 +62,13 @@ pub struct AgentSession<'t> {
 
 /// Whether an agent is the main one or a sub-agent.
 enum AgentRole {
-    /// Aborts the sub-agents when it is dropped.
+    /// The main agent. Dropping it aborts its sub-agents.
     Main { _children: ChildrenGuard },
-    /// A sub-agent shares the budget of the main agent.
+    /// A sub-agent, which shares the budget of the main agent.
     Child { title: String, budget: Arc<TreeBudget> },
 }
 
-/// When this is dropped, all sub-agents of the tree are aborted.
+/// Aborts all sub-agents of the main agent when it is dropped.
 struct ChildrenGuard(Arc<AgentTree>);
 
 impl Drop for ChildrenGuard {
@@ -128,7 +128,7 @@ impl From<Vec<MessagePart>> for TurnInput {
 /// How full the context window is, and what the session has used so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextReport {
-    /// Tokens of the next request, partly estimated.
+    /// Tokens that the next request would have, partly estimated.
     pub tokens: u64,
     /// The size of the model's context window.
     pub window: u64,
@@ -158,6 +158,7 @@ impl Toolbox {
         self.open_agent(model, AgentRole::Child { title, budget }).await
     }
 
+    /// Opens the session for writing, and prepares an agent for it.
     async fn open_agent(
         &self,
         model: ActiveModel,
@@ -192,7 +193,7 @@ impl Toolbox {
 }
 
 impl AgentSession<'_> {
-    /// Runs one turn: the model works until it answers, or until something stops it.
+    /// Runs one turn: the model gets a message and works, with calls of tools, until it answers or something stops it.
     pub async fn run(
         &mut self,
         input: impl Into<TurnInput>,
@@ -268,7 +269,7 @@ impl AgentSession<'_> {
         Ok(TurnReport { usage: spent.usage, cost, ..report })
     }
 
-    /// Runs a turn. If another agent takes over, runs a turn of that agent too, and so on.
+    /// Runs a turn. After a handover, runs a turn of the next agent too, and so on.
     async fn turns(
         &mut self,
         input: TurnInput,
@@ -495,8 +496,8 @@ impl AgentSession<'_> {
         Ok(small_model.map(|model| TitleTask::start(toolbox, &self.client, model, prompt)))
     }
 
-    /// Asks a local server for the size of the context window and how it treats long prompts, once and only if the size
-    /// is not known.
+    /// Asks a local model server for the size of its context window, and how it treats prompts that are too long. Does
+    /// so only once, and only if the size is not known.
     async fn probe_server(&mut self) {
         if !std::mem::take(&mut self.model.is_window_assumed) {
             return;
