@@ -47,8 +47,8 @@ pub enum AgentError {
 /// A model at work in a session of a toolbox. It is the only writer of the session.
 pub struct AgentSession<'t> {
     stored: StoredSession<'t>,
-    /// The toolbox of the agent that was switched to, by a person or by a handover.
-    switched: Option<Toolbox>,
+    /// The toolbox of another agent, if the session was switched to one by a person or by a handover.
+    switched_toolbox: Option<Toolbox>,
     model: ActiveModel,
     client: ModelClient,
     /// The system prompt.
@@ -167,7 +167,7 @@ impl Toolbox {
         Ok(AgentSession {
             role,
             stored: self.stored_session().await?,
-            switched: None,
+            switched_toolbox: None,
             model,
             client: ModelClient::new()?,
             system: self.system_prompt(),
@@ -410,22 +410,22 @@ impl AgentSession<'_> {
 
     /// Switches to another agent: its prompt, tools and rules. The model stays the same.
     pub async fn set_agent(&mut self, name: &str) -> Result<(), AgentError> {
-        let switched = self.toolbox().with_agent(name)?;
+        let switched_toolbox = self.toolbox().with_agent(name)?;
         if !self.entries().is_empty() {
             let from = &self.toolbox().caller.agent;
-            let text = words::agent_switched(from, &switched.caller.agent);
+            let text = words::agent_switched(from, &switched_toolbox.caller.agent);
             let note = Item::Note { note: NoteKind::AgentSwitched, text };
             self.stored.transcript.append(vec![note]).await?;
         }
-        self.system = switched.system_prompt();
-        self.switched = Some(switched);
+        self.system = switched_toolbox.system_prompt();
+        self.switched_toolbox = Some(switched_toolbox);
         self.stored.transcript.forget_reported_tokens();
         Ok(())
     }
 
     /// Returns the toolbox of the current agent.
     pub fn toolbox(&self) -> &Toolbox {
-        self.switched.as_ref().unwrap_or(self.stored.toolbox)
+        self.switched_toolbox.as_ref().unwrap_or(self.stored.toolbox)
     }
 
     /// Returns the transcript: all messages, calls and results so far.
@@ -442,7 +442,7 @@ impl AgentSession<'_> {
         emit: &'a (dyn Fn(AgentEvent) + Send + Sync),
         cancel: CancellationToken,
     ) -> Turn<'a> {
-        let toolbox = self.switched.as_ref().unwrap_or(self.stored.toolbox);
+        let toolbox = self.switched_toolbox.as_ref().unwrap_or(self.stored.toolbox);
         Turn {
             engine: &toolbox.engine,
             session: toolbox.session(),
