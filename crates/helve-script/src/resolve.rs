@@ -10,7 +10,7 @@ use serde_json::Value;
 pub(crate) enum ImportTarget {
     /// A source file or a data file, which becomes part of the bundle.
     File(PathBuf),
-    /// A file of another package, which the runtime loads itself.
+    /// A file of another installed package, which the runtime loads itself.
     InstalledFile(PathBuf),
     /// A module that is built into the runtime, such as `node:fs`.
     Builtin(String),
@@ -158,10 +158,10 @@ fn file_target(files: &dyn ImportFiles, importer: &Path, path: &Path) -> ImportT
 /// Returns the folder of the installed package that a file belongs to, such as `/p/node_modules/yaml`.
 pub(crate) fn installed_package(file: &Path) -> Option<&Path> {
     let is_modules = |folder: &&Path| folder.file_name().is_some_and(|it| it == "node_modules");
-    let modules = file.ancestors().skip(1).find(is_modules)?;
-    let mut inner = file.strip_prefix(modules).ok()?.components();
-    let is_scoped = inner.next()?.as_os_str().as_encoded_bytes().starts_with(b"@");
-    let depth = modules.components().count() + if is_scoped { 2 } else { 1 };
+    let modules_folder = file.ancestors().skip(1).find(is_modules)?;
+    let mut path_in_modules = file.strip_prefix(modules_folder).ok()?.components();
+    let is_scoped = path_in_modules.next()?.as_os_str().as_encoded_bytes().starts_with(b"@");
+    let depth = modules_folder.components().count() + if is_scoped { 2 } else { 1 };
     file.ancestors().find(|folder| folder.components().count() == depth)
 }
 
@@ -179,7 +179,7 @@ fn subpath_import(files: &dyn ImportFiles, folder: &Path, specifier: &str) -> Op
     })
 }
 
-/// The text that `*` stands for if `pattern` matches, or nothing if there is no `*`.
+/// Returns the text that `*` in a pattern stands for; empty if there is no `*`, `None` if the pattern does not match.
 fn match_star<'a>(pattern: &str, text: &'a str) -> Option<&'a str> {
     match pattern.split_once('*') {
         Some((start, end)) => text.strip_prefix(start)?.strip_suffix(end),

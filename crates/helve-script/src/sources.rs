@@ -12,8 +12,9 @@ const MAX_FILES: usize = 500;
 /// Maximum size of all files of one tool or plugin, in bytes.
 const MAX_TOTAL: usize = 32 << 20;
 
-/// Above this number of imports, or half of [`MAX_TOTAL`], the runtime loads the remaining files of an installed plugin
-/// itself. Such packages are compiled, so it can.
+/// If an installed plugin has more imports than this, or its files have more than half of [`MAX_TOTAL`] bytes, the
+/// runtime loads the remaining files itself. Packages of that size are published as JavaScript, so the runtime can load
+/// them.
 const MAX_PACKAGE_IMPORTS: usize = 400;
 
 /// Files that determine which packages are installed.

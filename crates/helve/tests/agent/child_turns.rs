@@ -193,9 +193,9 @@ fn write_and_hang(request: &Request, is_batch: bool, is_killed: &AtomicBool) -> 
         (true, 0) => vec![task("c1", "general", "CHILD-A"), task("c2", "general", "CHILD-B")],
         (true, _) => vec![text("went on")],
         (false, 0) if request.body.contains("CHILD-A") => {
-            vec![write("w", "a-written_files.txt", "x\n")]
+            vec![write("w", "a-made.txt", "x\n")]
         }
-        (false, 0) => vec![write("w", "b-written_files.txt", "x\n")],
+        (false, 0) => vec![write("w", "b-made.txt", "x\n")],
         (false, _) => {
             while !is_killed.load(Ordering::SeqCst) {
                 std::thread::sleep(Duration::from_millis(10));
@@ -208,7 +208,7 @@ fn write_and_hang(request: &Request, is_batch: bool, is_killed: &AtomicBool) -> 
 /// Whether each of the two files of `write_and_hang` exists.
 fn written_files(world: &World) -> (bool, bool) {
     let exists = |name: &str| world.folder.path().join(name).exists();
-    (exists("a-written_files.txt"), exists("b-written_files.txt"))
+    (exists("a-made.txt"), exists("b-made.txt"))
 }
 
 #[test]

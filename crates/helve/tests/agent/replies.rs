@@ -126,7 +126,7 @@ async fn failures_say_what_to_do() {
 fn error_in_stream(protocol: Protocol) -> ScriptedAnswer {
     let error = match protocol {
         Protocol::Chat => json!({"error": {"message": "try later", "code": 503}}),
-        Protocol::Responses => json!({"type": "response.error_answer",
+        Protocol::Responses => json!({"type": "response.failed",
             "response": {"error": {"code": "server_is_overloaded", "message": "try later"}}}),
         Protocol::Messages => {
             json!({"type": "error", "error": {"type": "overloaded_error", "message": "try later"}})

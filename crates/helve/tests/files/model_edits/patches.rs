@@ -48,7 +48,7 @@ fn move_onto_file(rng: &mut Rng) -> Case {
     let hunk = if rng.bool() { "@@\n-one\n+two\n" } else { "" };
     let section = format!("*** Update File: a.txt\n*** Move to: b.txt\n{hunk}");
     Case::new(
-        "a file is changes_to onto another",
+        "a file is moved onto another",
         "apply_patch",
         patch(&section),
         refusal(&["b.txt exists"]),
@@ -79,7 +79,7 @@ fn move_away_and_add(rng: &mut Rng) -> Case {
     );
     let section = if rng.bool() { format!("{moves}{adds}") } else { format!("{adds}{moves}") };
     Case::new(
-        "a file is changes_to away and replaced",
+        "a file is moved away and replaced",
         "apply_patch",
         patch(&section),
         changes_to(&[("a.txt", Some("fresh\n")), ("b.txt", Some("two\n"))]),
@@ -95,7 +95,7 @@ fn add_update_move(rng: &mut Rng) -> Case {
     );
     let text = format!("two\n{number}\n");
     Case::new(
-        "a file is added, updated and changes_to",
+        "a file is added, updated and moved",
         "apply_patch",
         patch(&section),
         change("sub/final.txt", text),

@@ -69,7 +69,7 @@ fn indented_too_deep(rng: &mut Rng) -> Case {
     let new = |level: usize| at(level, "if ready() {") + &at(level + 1, &line) + &at(level, "}");
     let wanted = text.replace(&at(3, &line), &new(3));
     let input = json!({"filePath": "deep.txt", "oldString": at(4, &line), "newString": new(4)});
-    Case::new("indented_too_deep by a level", "edit", input, change("deep.txt", wanted))
+    Case::new("indented a level too deep", "edit", input, change("deep.txt", wanted))
         .file("deep.txt", &text)
 }
 
@@ -179,13 +179,13 @@ fn long_line(rng: &mut Rng) -> Case {
         .file("long.txt", &format!("{}\n", text.trim_end()))
 }
 
-/// `oldString` contains HTML html_entities such as `&lt;` in place of characters.
+/// `oldString` contains HTML entities such as `&lt;` in place of characters.
 fn html_entities(rng: &mut Rng) -> Case {
     let number = rng.u16(..);
     let text = format!("if (a{number} < b && c > \"d\") {{\n  run();\n}}\n");
     let old = format!("if (a{number} &lt; b &amp;&amp; c &gt; &quot;d&quot;) {{");
     let input = json!({"filePath": "main.js", "oldString": old, "newString": "if (x) {"});
-    Case::new("the quotation has html_entities", "edit", input, refusal(&["HTML html_entities"]))
+    Case::new("the quotation has entities", "edit", input, refusal(&["HTML entities"]))
         .file("main.js", &text)
 }
 
