@@ -108,7 +108,7 @@ fn expand_home(folder: &str, home: Option<&Path>) -> PathBuf {
     }
 }
 
-/// Returns the folders that exist and can be mounted, with links resolve_links and without duplicates.
+/// Returns the folders that exist and can be mounted, with links resolved and without duplicates.
 #[expect(clippy::disallowed_methods, reason = "checks folders that the configuration names")]
 fn usable_folders(folders: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut usable: Vec<PathBuf> = Vec::new();

@@ -31,7 +31,7 @@ fn changes_to(changes: &[(&str, Option<&str>)]) -> Expected {
     )
 }
 
-/// A link is deleted or changes_to. The file that it leads to stays.
+/// A link is deleted or moved. The file that it leads to stays.
 fn link(rng: &mut Rng) -> Case {
     let text = format!("one {}\n", rng.u16(..));
     let section = match rng.bool() {
