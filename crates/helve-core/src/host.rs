@@ -16,8 +16,8 @@ pub struct Host {
 }
 
 impl Host {
-    /// `environment` holds the variables of the machine, from which the environment of commands is built; `home` is what
-    /// `~` stands for.
+    /// Makes a host. `environment` holds the variables of the machine, from which the environment of commands is built;
+    /// `home` is what `~` stands for.
     pub fn new(
         machine: Arc<dyn Machine>,
         environment: Vec<(OsString, OsString)>,

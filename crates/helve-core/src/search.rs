@@ -24,8 +24,8 @@ impl Files {
         collect(path.machine.find(request)).await
     }
 
-    /// Searches files below a path. Files whose reading needs an ask are skipped and counted, except for a single file that the
-    /// call named.
+    /// Searches the content of files below a path. Files that may not be read without asking are skipped and counted.
+    /// If the path is a single file, the grant covers reading it.
     pub async fn search(
         &self,
         grant: &Grant<'_>,

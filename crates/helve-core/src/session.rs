@@ -21,7 +21,7 @@ use crate::spec::{Caller, ToolSwitch};
 use crate::store::{Outputs, Store, StoreError};
 use crate::workspace::Workspace;
 
-/// A session.
+/// One conversation with a model, in one workspace.
 pub struct Session {
     pub id: Arc<str>,
     pub caller: Caller,
@@ -30,6 +30,7 @@ pub struct Session {
     pub dialect: &'static Dialect,
     /// The dialect's limits, unless the configuration overrides them.
     pub limits: Limits,
+    /// Which tools are switched on or off.
     pub switches: Vec<ToolSwitch>,
     pub store: Arc<dyn Store>,
     pub outputs: Arc<dyn Outputs>,
@@ -79,8 +80,8 @@ pub trait Slot: Default + Serialize + DeserializeOwned + Send + 'static {
 const MAX_TRIES: usize = 100;
 
 impl Session {
-    /// Opens a sub-agent's session. It has its own memory, the same folder and person, and rules that can only
-    /// restrict.
+    /// Opens a sub-agent's session. It has its own memory, but the same folder and person. Its rules can only forbid
+    /// more than those of its parent.
     pub fn child(parent: ParentCall, child: ChildSession) -> Arc<Self> {
         let session = &parent.session;
         // Random, because one call may open several sub-agents.

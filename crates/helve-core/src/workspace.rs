@@ -31,12 +31,12 @@ pub struct Workspace {
 pub struct Extensions {
     pub hooks: Vec<Arc<dyn Hook>>,
     pub after_write: Vec<Arc<dyn AfterWrite>>,
-    /// Without it, no tool can reach the web.
+    /// The web client; `None` if no tool can reach the web.
     pub web: Option<Arc<dyn Web>>,
 }
 
 impl Workspace {
-    /// `root` must be absolute, with every link followed. Without a `shell`, no command can be run.
+    /// Makes a workspace. `root` must be absolute, with every link followed. Without a `shell`, no command can be run.
     pub fn new(
         root: PathBuf,
         host: Host,
@@ -93,7 +93,8 @@ impl Workspace {
         &self.journal
     }
 
-    /// Returns what a call changed, with the content before and after; without a call, the last change in the workspace.
+    /// Returns what the call with this id changed, with the content before and after. If `call` is `None`, returns the
+    /// last change in the workspace.
     pub async fn recorded_change(
         &self,
         call: Option<&str>,
@@ -107,7 +108,7 @@ impl Workspace {
         }
     }
 
-    /// Returns what a call of a certain session changed, with the content before and after.
+    /// Returns what a call of the given session changed, with the content before and after.
     pub async fn change_in_session(
         &self,
         session: &str,

@@ -30,14 +30,16 @@ const START_TIME: Duration = Duration::from_secs(60);
 const PREPARE_TIME: Duration = Duration::from_secs(15);
 /// How long a server may take to shut down before its process is ended.
 const SHUTDOWN_TIME: Duration = Duration::from_millis(500);
-/// After this many unanswered checks in a row without any message, a server counts as stuck and is ended.
+/// A server is ended if this many checks in a row are not answered and it sends no message at all during them.
 const MAX_UNANSWERED: u32 = 3;
 
 /// What [`Client::start`] needs.
 pub(crate) struct ClientSetup {
     pub(crate) server: String,
     pub(crate) root: PathBuf,
+    /// The `initializationOptions` of the protocol.
     pub(crate) initialization: Value,
+    /// The settings from which `workspace/configuration` is answered.
     pub(crate) settings: Value,
     /// Whether the server reports with `experimental/serverStatus` when it has loaded the project.
     pub(crate) sends_status: bool,
@@ -49,7 +51,7 @@ pub(crate) struct Client {
     pub(crate) root: PathBuf,
     pub(crate) connection: Arc<Connection>,
     pub(crate) capabilities: Value,
-    /// The unit in which the server counts columns.
+    /// The unit in which the server counts columns: bytes, UTF-16 units or characters.
     pub(crate) unit: ColumnUnit,
     documents: tokio::sync::Mutex<Documents>,
     /// Whether the server has ever returned diagnostics, which shows that it has started and loaded the project.
@@ -66,7 +68,7 @@ pub(crate) struct Client {
 #[derive(Default)]
 struct Documents {
     open: HashMap<PathBuf, OpenDocument>,
-    /// Counts the uses of documents, so that the least recently used one can be found.
+    /// Incremented with each use of a document, so that the least recently used one can be found.
     uses: u64,
 }
 
@@ -76,7 +78,7 @@ type OldText = Option<Arc<str>>;
 /// A document as the server knows it.
 struct OpenDocument {
     text: Arc<str>,
-    /// The version of `text`, and when it was sent.
+    /// The version of `text`, and which messages of the server are newer than it.
     sent: SentVersion,
     language: &'static str,
     /// The diagnostics of `text`, once known.
@@ -142,7 +144,7 @@ impl Client {
         self.is_warm.load(Ordering::Relaxed)
     }
 
-    /// When the server was last given something to do.
+    /// When the server last got a request or a check.
     pub(crate) fn last_used(&self) -> Instant {
         *self.last_used.lock()
     }
@@ -273,7 +275,7 @@ impl Client {
         }
     }
 
-    /// Opens a document, or changes it if its text differs. Returns the version of the document, and when it was sent.
+    /// Opens a document, or sends its new text if it differs. Returns the version that the server then has.
     async fn set_text(
         &self,
         documents: &mut Documents,
@@ -355,6 +357,7 @@ impl Client {
         }
     }
 
+    /// Notifies the server that a file was saved, if it wants to know.
     async fn notify_saved(&self, path: &Path, text: &str) {
         let save = &self.capabilities["textDocumentSync"]["save"];
         if !(save.is_object() || save == true) {

@@ -80,6 +80,7 @@ fn formatters(config: &Config) -> Vec<FormatterDefinition> {
     formatter_definitions(&overrides.collect::<Vec<_>>())
 }
 
+/// Returns the environment variables that an entry of the configuration sets.
 fn environment(entry: &ToolchainEntry) -> BTreeMap<String, String> {
     let variables = entry.environment.iter();
     variables.map(|(name, value)| (name.clone(), value.value.clone())).collect()
@@ -121,6 +122,7 @@ fn trust_check(context: &ProgramContext<'_>, store: &Arc<dyn Store>) -> TrustChe
     })
 }
 
+/// Returns the known and configured language servers; none if the configuration switches `lsp` off.
 fn servers(config: &Config) -> Vec<ServerDefinition> {
     let section = &config.languages.lsp;
     if section.switch.as_ref().is_some_and(|switch| !switch.value) {
@@ -137,6 +139,7 @@ fn servers(config: &Config) -> Vec<ServerDefinition> {
     server_definitions(&overrides.collect::<Vec<_>>())
 }
 
+/// Returns the time limits of language servers, with the configured ones applied.
 fn limits(config: &Config) -> LanguageLimits {
     let mut limits = LanguageLimits::default();
     if let Some(timeout) = &config.edit.diagnostics_timeout {

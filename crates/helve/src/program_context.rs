@@ -1,5 +1,5 @@
-//! What is needed to start the programs of a workspace, besides their own settings. These programs are language
-//! servers, formatters, and the helper process that runs scripts.
+//! What all programs of a workspace are started with. These programs are language servers, formatters, and the helper
+//! process that runs scripts.
 
 use std::path::Path;
 

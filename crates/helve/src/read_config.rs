@@ -44,6 +44,7 @@ impl ReadConfig {
             }
         };
         let mut changed = gathered.interpret(&Disk, trust);
+        // These also cover custom tools and plugins, which `interpret` does not know.
         (changed.digest, changed.trusted_files) = (config.digest, config.trusted_files);
         changed
     }
@@ -65,6 +66,7 @@ pub(crate) async fn read_config(
     let config = match trust {
         TrustState::Trusted => {
             let mut config = gathered.interpret(&Disk, Trust::Trusted);
+            // These also cover custom tools and plugins, which `interpret` does not know.
             config.digest = untrusted.digest;
             config.trusted_files = untrusted.trusted_files;
             config

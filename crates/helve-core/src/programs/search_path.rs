@@ -1,4 +1,5 @@
-//! Finds the programs of a command as the shell does, through `PATH`.
+//! Finds the programs that a command runs, in the folders of `PATH`. A program in the workspace is judged by its path,
+//! because it may be part of the project; an installed program is judged by its name.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -39,6 +40,7 @@ impl Programs {
         cached.get_or_init(|| self.look_up_folders(path, cwd)).await.clone()
     }
 
+    /// Finds out which folders of `PATH` are in the workspace.
     async fn look_up_folders(&self, path: &OsStr, cwd: &Path) -> Arc<[SearchFolder]> {
         let root = self.session.workspace.root();
         let mut folders = Vec::new();

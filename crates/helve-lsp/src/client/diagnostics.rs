@@ -31,12 +31,12 @@ const PULL_METHOD: &str = "textDocument/diagnostic";
 const RETRY_CODES: [i64; 2] = [-32801, -32802];
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// A version of a document, and when it was sent.
+/// A version of a document, and which messages of the server are newer than it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentVersion {
     pub(super) version: i64,
-    /// The sequence number of the last message that the server had sent before. Diagnostics with a higher one are
-    /// newer.
+    /// The sequence number of the last message that the server had sent before it got this version. Diagnostics with a
+    /// higher number are newer.
     pub(super) sequence: u64,
 }
 

@@ -48,7 +48,9 @@ pub(super) struct FakeBehaviour {
 /// Starts fake servers instead of processes.
 pub(super) struct FakeProcesses {
     behaviour: Arc<Mutex<FakeBehaviour>>,
+    /// Number of servers that were started so far.
     pub(super) started: AtomicUsize,
+    /// The servers that are running, by process id.
     running: Mutex<BTreeMap<String, tokio::task::AbortHandle>>,
     documents: SharedDocuments,
 }
@@ -156,6 +158,7 @@ impl Processes for FakeProcesses {
     }
 }
 
+/// A fake server, which talks over in-memory pipes.
 struct FakeServer {
     behaviour: Arc<Mutex<FakeBehaviour>>,
     /// When the project is loaded.
