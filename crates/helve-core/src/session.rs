@@ -192,7 +192,7 @@ impl Session {
 
     /// Returns what a slot holds, or the default.
     pub async fn recall<T: Slot>(&self) -> Result<T, StoreError> {
-        Ok(self.stored::<T>().await?.1)
+        Ok(self.load_slot::<T>().await?.1)
     }
 
     /// Changes a slot with optimistic locking, so that no update is lost when several processes share the session. `change` may
@@ -202,7 +202,7 @@ impl Session {
         mut change: impl FnMut(&mut T) -> R,
     ) -> Result<R, StoreError> {
         for _ in 0..MAX_TRIES {
-            let (version, mut state) = self.stored::<T>().await?;
+            let (version, mut state) = self.load_slot::<T>().await?;
             let result = change(&mut state);
             let value = serde_json::to_value(&state)?;
             if self.store.put(&self.id, T::KEY, version, value).await? {
@@ -213,7 +213,7 @@ impl Session {
     }
 
     /// Returns a slot with its version, 0 if it was never written.
-    async fn stored<T: Slot>(&self) -> Result<(u64, T), StoreError> {
+    async fn load_slot<T: Slot>(&self) -> Result<(u64, T), StoreError> {
         let (version, value) = self.store.get(&self.id, T::KEY).await?.unwrap_or((0, Value::Null));
         // A slot that another version of Helve wrote and this one cannot read counts as empty.
         Ok((version, serde_json::from_value(value).unwrap_or_default()))

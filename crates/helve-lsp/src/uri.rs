@@ -68,7 +68,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn paths_survive(bytes in prop::collection::vec(1u8.., 0..20)) {
+        fn a_path_converted_to_a_uri_and_back_is_the_same(bytes in prop::collection::vec(1u8.., 0..20)) {
             let path = Path::new("/").join(OsString::from_vec(bytes.into_iter().filter(|it| *it != b'/').collect()));
             prop_assert_eq!(to_path(&from_path(&path)), Some(path));
         }

@@ -12,15 +12,15 @@ use crate::scripts;
 use crate::trust::{TrustState, trust_state};
 use scripts::ScriptFiles;
 
-/// The configuration before plugins change it.
-pub(crate) struct ReadConfig {
+/// The configuration of a folder, before plugins change it.
+pub(crate) struct ConfigBeforePlugins {
     pub(crate) config: Config,
     pub(crate) trust: TrustState,
     /// The digest of the project's files, without those of custom tools and plugins.
     files_digest: String,
 }
 
-impl ReadConfig {
+impl ConfigBeforePlugins {
     /// Runs plugins and returns the configuration with their changes. If the project's files have changed since they
     /// were read, the changes are ignored. Without `plugins`, returns the configuration as it is.
     pub(crate) async fn with_plugins(
@@ -56,7 +56,7 @@ pub(crate) async fn read_config(
     store: &dyn Store,
     root: &Path,
     paths: &ConfigPaths,
-) -> (ReadConfig, ScriptFiles) {
+) -> (ConfigBeforePlugins, ScriptFiles) {
     let gathered = gather(&Disk, paths);
     let files_digest = gathered.digest().to_owned();
     let mut untrusted = gathered.interpret(&Disk, Trust::Untrusted);
@@ -73,5 +73,5 @@ pub(crate) async fn read_config(
         }
         TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => untrusted,
     };
-    (ReadConfig { config, trust, files_digest }, script_files)
+    (ConfigBeforePlugins { config, trust, files_digest }, script_files)
 }
