@@ -239,8 +239,7 @@ struct CommitJob {
 }
 
 impl CommitJob {
-    /// Commits changes. A change that conflicts with somebody else's is rebased and tried again. Also returns the
-    /// changed paths.
+    /// Commits changes, and rebases those that conflict. Also returns the changed paths.
     async fn commit(
         &self,
         mut changes: Vec<FileChange>,
@@ -450,7 +449,6 @@ fn start_hashing(changes: &[FileChange]) -> BoxFuture<'static, Result<NewHashes,
     let all = old.iter().map(|image| &image.bytes).chain(contents.iter().flatten());
     let total: usize = all.map(Bytes::len).sum();
     let hash_all = move || {
-        // Each image keeps its hash, so the journal need not compute it again.
         old.iter().map(FileImage::hash).for_each(drop);
         contents.iter().map(|bytes| bytes.as_deref().map(ContentHash::of)).collect()
     };
