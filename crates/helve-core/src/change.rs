@@ -441,8 +441,7 @@ impl CommitJob {
     }
 }
 
-/// Starts hashing the new and the old content of each file. Large content is hashed on a thread for blocking work. For
-/// small content, waking another thread would take longer than hashing.
+/// Starts hashing the old and new content of each file, on another thread unless waking one would take longer.
 fn start_hashing(changes: &[FileChange]) -> BoxFuture<'static, Result<NewHashes, JoinError>> {
     let contents: Vec<_> = changes.iter().map(FileChange::content).collect();
     let old: Vec<_> = changes.iter().flat_map(FileChange::old_images).cloned().collect();
