@@ -236,7 +236,7 @@ impl Builder {
     }
 
     /// Sets the keeper program, which supervises the processes that commands start; see [`crate::keeper`]. The default
-    /// is `helve` in `PATH`.
+    /// is the current program, or `helve` in `PATH` if this library is not part of the program's executable.
     pub fn keeper(mut self, program: impl Into<PathBuf>) -> Self {
         self.keeper = Some(program.into());
         self

@@ -133,12 +133,14 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Returns the service that runs processes on this machine.
 pub(crate) fn local_processes(keeper: Option<PathBuf>, data: &Path) -> LocalProcesses {
-    // A program that embeds the library but is not its own keeper uses `helve` from `PATH`.
-    let program = keeper.unwrap_or_else(|| "helve".into());
-    let keeper_command = Ok(KeeperCommand { program, arguments: vec![KEEPER.into()] });
+    let command = |program| KeeperCommand { program, arguments: vec![KEEPER.into()] };
+    let keeper_command = match keeper {
+        Some(program) => command(program),
+        None => KeeperCommand::current_program().unwrap_or_else(|| command("helve".into())),
+    };
     let records = data.join("run");
     LocalProcesses::new(ProcessSettings {
-        keeper: keeper_command,
+        keeper: Ok(keeper_command),
         records,
         max_running: 64,
         max_remembered: 512,

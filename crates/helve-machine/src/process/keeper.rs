@@ -37,11 +37,16 @@ const WARDENS_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Runs a keeper until it ends. Call it first thing in `main`.
 pub fn main() -> ExitCode {
-    match run() {
-        Ok(()) => ExitCode::SUCCESS,
-        // Nobody reads an error message; Helve notices that the socket is closed.
-        Err(_) => ExitCode::FAILURE,
+    match run_until_end() {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
     }
+}
+
+/// Runs a keeper and returns the exit code of the process.
+pub(super) fn run_until_end() -> i32 {
+    // Nobody reads an error message; Helve notices that the socket is closed.
+    i32::from(run().is_err())
 }
 
 /// Returns once in each of these processes: this one (the launcher), the keeper that it forks, and each warden that the keeper

@@ -16,6 +16,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 
+use super::sys;
 use super::tree::ProcStat;
 use super::wire::{self, StartFailure, StartReply, StartRequest, StartStep};
 
@@ -24,6 +25,21 @@ use super::wire::{self, StartFailure, StartReply, StartRequest, StartStep};
 pub struct KeeperCommand {
     pub program: PathBuf,
     pub arguments: Vec<String>,
+}
+
+/// First argument of a program that contains this library and is started to be its keeper.
+pub(super) const EMBEDDED_KEEPER: &str = "helve-embedded-keeper";
+
+impl KeeperCommand {
+    /// Returns the command that starts the current program as a keeper, before its `main` runs. `None` if this library is
+    /// not part of the program's executable, for example in an extension module of Python.
+    pub fn current_program() -> Option<Self> {
+        // The link leads to the executable even if the file has been replaced in the meantime.
+        sys::is_in_main_program().then(|| KeeperCommand {
+            program: "/proc/self/exe".into(),
+            arguments: vec![EMBEDDED_KEEPER.into()],
+        })
+    }
 }
 
 /// How many times starting a program is attempted when the keeper or the warden is killed.

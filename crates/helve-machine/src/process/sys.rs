@@ -219,3 +219,46 @@ fn check(result: libc::c_int) -> Result<(), Errno> {
 fn last_error() -> Errno {
     Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
+
+/// Runs before `main` of every program that contains this crate. If the program was started as a keeper, it becomes one,
+/// so that a program which embeds the library needs no keeper beside it.
+#[cfg(target_env = "gnu")]
+#[used]
+#[unsafe(link_section = ".init_array")]
+static BEFORE_MAIN: extern "C" fn(libc::c_int, *const *const libc::c_char) = {
+    extern "C" fn before_main(count: libc::c_int, arguments: *const *const libc::c_char) {
+        if count < 2 || arguments.is_null() {
+            return;
+        }
+        // SAFETY: the C library passes `main`'s arguments: `count` pointers to strings that end with a zero byte.
+        let first = unsafe { CStr::from_ptr(*arguments.add(1)) };
+        if first.to_bytes() == super::keeper_client::EMBEDDED_KEEPER.as_bytes() {
+            let code = super::keeper::run_until_end();
+            // SAFETY: `_exit` runs no handlers of the program, whose `main` never ran.
+            unsafe { libc::_exit(code) }
+        }
+    }
+    before_main
+};
+
+/// Whether this code is part of the program itself, and not of a library that the program loaded.
+#[cfg(target_env = "gnu")]
+pub(super) fn is_in_main_program() -> bool {
+    let base = |address: *const libc::c_void| {
+        let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+        // SAFETY: `dladdr` only looks the address up, and fills `info` if it returns nonzero.
+        (unsafe { libc::dladdr(address, info.as_mut_ptr()) } != 0)
+            // SAFETY: see above.
+            .then(|| unsafe { info.assume_init() }.dli_fbase)
+    };
+    // SAFETY: this reads a value that the kernel passed to the process.
+    let program_headers = unsafe { libc::getauxval(libc::AT_PHDR) };
+    let main_program = base(ptr::with_exposed_provenance(program_headers as usize));
+    main_program.is_some() && main_program == base((&raw const BEFORE_MAIN).cast())
+}
+
+#[cfg(not(target_env = "gnu"))]
+pub(super) fn is_in_main_program() -> bool {
+    // Other C libraries do not pass the arguments to code that runs before `main`.
+    false
+}
