@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Merges, and compares the result with the expectation. A space stands for a newline.
+/// Merges, and compares the result with the expectation, in which a space stands for a newline.
 fn check(base: &str, mine: &str, theirs: &str, expect: Expect) {
     let shown = match merge3(base.as_bytes(), mine.as_bytes(), theirs.as_bytes()) {
         Ok(merged) => String::from_utf8_lossy(&merged).replace('\n', " "),

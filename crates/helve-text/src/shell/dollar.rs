@@ -19,8 +19,8 @@ impl Parser<'_> {
                 let start = self.at;
                 self.expect("((")?;
                 let inside = self.nested(Self::arithmetic)?;
-                // In a here-document, tree-sitter parses arithmetic as commands. An expression that cannot run
-                // commands is excluded from the comparison.
+                // In a here-document, tree-sitter parses arithmetic as commands. So an expression that cannot run
+                // commands is excluded from the comparison with tree-sitter's tree.
                 if !inside.iter().any(may_run_commands) {
                     self.uncompared_ranges
                         .extend(self.base.map(|base| (base + start, base + self.at)));

@@ -10,27 +10,29 @@ pub(super) fn find<'a>(text: &NewText<'a>) -> Option<&'a str> {
         TextKind::Code | TextKind::Python | TextKind::Markup | TextKind::Data => {}
     }
     let new = text.new.trim_matches(['\n', '\r', ' ']);
-    let first = new.lines().next()?;
-    let last = new.lines().next_back()?;
-    let fence =
-        ["```", "~~~"].into_iter().find(|fence| first.starts_with(fence) || last == *fence)?;
-    let (opens, closes) = (is_opening(first, fence), last == fence && new.lines().count() > 1);
+    let first_line = new.lines().next()?;
+    let last_line = new.lines().next_back()?;
+    let fence = ["```", "~~~"]
+        .into_iter()
+        .find(|fence| first_line.starts_with(fence) || last_line == *fence)?;
+    let (opens, closes) =
+        (is_opening(first_line, fence), last_line == fence && new.lines().count() > 1);
     if !opens && !closes {
         return None;
     }
-    let is_quoted = |line: &str| text.old.lines().any(|old| old.trim() == line.trim());
-    if opens && is_quoted(first) || closes && !opens && is_quoted(last) {
+    let is_in_old_text = |line: &str| text.old.lines().any(|old| old.trim() == line.trim());
+    if opens && is_in_old_text(first_line) || closes && !opens && is_in_old_text(last_line) {
         return None;
     }
     if opens && closes {
         let inner = new.split_once('\n').and_then(|(_, rest)| rest.rsplit_once('\n'));
         let inner = inner.map_or("", |(inner, _)| inner);
-        // The edit does nothing but add the fence.
-        let is_wrapped = !text.old.trim().is_empty() && inner.trim() == text.old.trim();
-        return (!is_wrapped).then_some(first);
+        // An edit that only puts a fence around the old text is intended.
+        let only_adds_fence = !text.old.trim().is_empty() && inner.trim() == text.old.trim();
+        return (!only_adds_fence).then_some(first_line);
     }
     // A single fence may be half of a pair in a comment or a string.
-    (!text.file.contains(fence)).then_some(if opens { first } else { last })
+    (!text.file.contains(fence)).then_some(if opens { first_line } else { last_line })
 }
 
 /// Whether a line opens a fence: the fence, then at most one word.

@@ -1,4 +1,4 @@
-//! Finds parts of a tool call in a text that was an argument of the call.
+//! Finds syntax of the tool call that slipped into an argument of the call, e.g. `</new_string>` at its end.
 
 use memchr::memmem;
 
@@ -196,27 +196,27 @@ fn is_unbalanced(text: &NewText<'_>, name: &str) -> bool {
 
 /// Finds an opening tag that belongs to a call, or the marker of a patch, in front of the text.
 fn find_at_start<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
-    let first = new.lines().next()?;
-    if MARKERS.contains(&first) {
+    let first_line = new.lines().next()?;
+    if MARKERS.contains(&first_line) {
         // A file that is not code may itself be a patch.
-        return (text.kind.is_code() && !old_contains(text, first)).then_some(first);
+        return (text.kind.is_code() && !old_contains(text, first_line)).then_some(first_line);
     }
-    let tag = first.strip_prefix('<')?;
+    let tag = first_line.strip_prefix('<')?;
     let end = tag.find('>')?;
     let name = tag[..end].split([' ', '=']).next()?;
     let has_name_attribute = tag[..end].contains("name=\"");
-    let is_certain = TOOL_CALL_TAGS.contains(&name) && (name != "parameter" || has_name_attribute);
+    let is_call_tag = TOOL_CALL_TAGS.contains(&name) && (name != "parameter" || has_name_attribute);
     let is_wrapped = new.ends_with(&format!("</{name}>"));
     let is_alone = tag[end + 1..].trim().is_empty();
     let is_fault = match text.kind {
         TextKind::Code | TextKind::Python | TextKind::Data => {
-            TAGS.contains(&name) && (is_certain || is_wrapped && is_alone && text.is_whole_file())
+            TAGS.contains(&name) && (is_call_tag || is_wrapped && is_alone && text.is_whole_file())
         }
         TextKind::Markup | TextKind::Unknown | TextKind::Prose => {
-            is_certain && text.is_whole_file() && !text.kind_may_quote_calls()
+            is_call_tag && text.is_whole_file() && !text.kind_may_quote_calls()
         }
     };
-    (is_fault && !old_contains(text, &first[..end + 2])).then_some(&first[..end + 2])
+    (is_fault && !old_contains(text, &first_line[..end + 2])).then_some(&first_line[..end + 2])
 }
 
 /// Finds a CDATA section around a text that is not XML.
@@ -245,12 +245,13 @@ fn find_inside<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
     for name in TOOL_CALL_TAGS {
         let tag = format!("</{name}>");
         let Some(at) = memmem::find(new.as_bytes(), tag.as_bytes()) else { continue };
-        let rest = &new[at + tag.len()..];
+        let after_tag = &new[at + tag.len()..];
         let is_value = |line: &str| {
             let line = line.trim();
             line.is_empty() || line.starts_with('<') || matches!(line, "true" | "false")
         };
-        let is_leftover = rest.trim_start().starts_with('<') && rest.lines().all(is_value);
+        let is_leftover =
+            after_tag.trim_start().starts_with('<') && after_tag.lines().all(is_value);
         if is_leftover && is_unbalanced(text, name) {
             return Some(&new[at..at + tag.len()]);
         }
