@@ -75,9 +75,9 @@ pub fn count_lines(text: &str) -> usize {
 
 /// Returns the longest prefix of `text` within `limits`.
 fn head(text: &str, limits: Limits) -> &str {
-    let Some(last) = limits.lines.checked_sub(1) else { return "" };
+    let Some(newline_index) = limits.lines.checked_sub(1) else { return "" };
     let window = &text[..text.floor_char_boundary(limits.bytes)];
-    if let Some(newline) = memchr_iter(b'\n', window.as_bytes()).nth(last) {
+    if let Some(newline) = memchr_iter(b'\n', window.as_bytes()).nth(newline_index) {
         return &window[..=newline];
     }
     let start = memrchr(b'\n', window.as_bytes()).map_or(0, |newline| newline + 1);
@@ -88,23 +88,27 @@ fn head(text: &str, limits: Limits) -> &str {
 
 /// Returns the longest suffix of `text` within `limits`.
 fn tail(text: &str, limits: Limits) -> &str {
-    let Some(last) = limits.lines.checked_sub(1) else { return "" };
+    let Some(newline_index) = limits.lines.checked_sub(1) else { return "" };
     let start = text.ceil_char_boundary(text.len().saturating_sub(limits.bytes));
     let window = &text[start..];
     // The newline that ends the text does not start another line.
     let body = window.strip_suffix('\n').unwrap_or(window);
-    if let Some(newline) = memrchr_iter(b'\n', body.as_bytes()).nth(last) {
+    if let Some(newline) = memrchr_iter(b'\n', body.as_bytes()).nth(newline_index) {
         return &window[newline + 1..];
     }
     if start == 0 || text.as_bytes()[start - 1] == b'\n' {
         return window;
     }
-    let first = memchr(b'\n', window.as_bytes()).unwrap_or(window.len());
-    let line = &text.as_bytes()[..start + first];
+    let line_len = memchr(b'\n', window.as_bytes()).unwrap_or(window.len());
+    let line = &text.as_bytes()[..start + line_len];
     let is_too_long =
         line.len() >= limits.bytes && memrchr(b'\n', &line[line.len() - limits.bytes..]).is_none();
     // The end of an overlong line is kept. If only its newline is within the window, the line is left out.
-    if is_too_long && first > 0 { window } else { window.get(first + 1..).unwrap_or_default() }
+    if is_too_long && line_len > 0 {
+        window
+    } else {
+        window.get(line_len + 1..).unwrap_or_default()
+    }
 }
 
 /// Describes a text of which only `head` and `tail` are kept.

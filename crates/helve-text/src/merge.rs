@@ -113,12 +113,12 @@ impl Merge<'_> {
 
     /// Returns the next range of changed base lines, with the hunks of both sides that touch it.
     fn next_group(&mut self) -> Option<(Range<usize>, [Range<usize>; 2])> {
-        let first = self
+        let first_hunk = self
             .sides
             .iter()
             .filter_map(|side| side.next_hunk())
             .min_by_key(|hunk| hunk.old.start)?;
-        let mut group = first.old.clone();
+        let mut group = first_hunk.old.clone();
         let mut reach = group.clone();
         let from = [self.sides[0].next, self.sides[1].next];
         loop {

@@ -136,15 +136,15 @@ fn with_slashes(path: &str) -> Option<String> {
     }) {
         return None;
     }
-    let mut plain = path.replace("\\\\", "/").replace('\\', "/");
+    let mut with_slashes = path.replace("\\\\", "/").replace('\\', "/");
     for (control, text) in CONTROLS {
-        plain = plain.replace(control, text);
+        with_slashes = with_slashes.replace(control, text);
     }
     // A drive letter has no meaning here.
-    let drive = plain.as_bytes();
+    let drive = with_slashes.as_bytes();
     let without_drive = match drive {
-        [letter, b':', b'/', ..] if letter.is_ascii_alphabetic() => &plain[3..],
-        _ => plain.as_str(),
+        [letter, b':', b'/', ..] if letter.is_ascii_alphabetic() => &with_slashes[3..],
+        _ => with_slashes.as_str(),
     };
     if_changed(path, without_drive)
 }
@@ -163,9 +163,9 @@ fn without_suffix(path: &str) -> Option<String> {
     if without_stars != path && path.ends_with("**") {
         return if_changed(path, without_stars);
     }
-    let plain = path.trim_end_matches([',', ';', ':', '.', '!']);
-    if plain != path && has_extension(plain) && !path.ends_with("..") {
-        return if_changed(path, plain);
+    let without_punctuation = path.trim_end_matches([',', ';', ':', '.', '!']);
+    if without_punctuation != path && has_extension(without_punctuation) && !path.ends_with("..") {
+        return if_changed(path, without_punctuation);
     }
     let digits = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
@@ -188,12 +188,12 @@ fn without_suffix(path: &str) -> Option<String> {
 
 /// Replaces typographic spaces and removes invisible characters.
 fn visible(path: &str) -> Option<String> {
-    let plain: String = path
+    let visible_text: String = path
         .chars()
         .map(|character| if character.is_whitespace() { ' ' } else { character })
         .filter(|character| !is_invisible(*character))
         .collect();
-    if_changed(path, plain.trim())
+    if_changed(path, visible_text.trim())
 }
 
 /// Returns a form of a name in which look-alike characters are the same: kinds of spaces, quotes and dashes, and

@@ -127,13 +127,14 @@ pub fn apply_edits(text: &str, mut edits: Vec<RangeEdit>) -> Result<String, Over
     let mut at = 0;
     for RangeEdit { range, new } in &edits {
         let is_valid = range.start >= at && range.start <= range.end;
-        let (Some(kept), Some(_)) = (text.get(at..range.start), text.get(range.clone())) else {
+        let (Some(unchanged), Some(_)) = (text.get(at..range.start), text.get(range.clone()))
+        else {
             return Err(OverlappingEdits);
         };
         if !is_valid {
             return Err(OverlappingEdits);
         }
-        result.push_str(kept);
+        result.push_str(unchanged);
         result.push_str(new);
         at = range.end;
     }

@@ -275,7 +275,7 @@ mod tests {
     /// Reference implementation: replaces the longest secret at each position, or copies one character.
     fn reference(secrets: &[&str], text: &str) -> (String, u64) {
         let (mut out, mut replacement_count, mut rest) = (String::new(), 0, text);
-        while let Some(first) = rest.chars().next() {
+        while let Some(character) = rest.chars().next() {
             let matching =
                 secrets.iter().filter(|secret| !secret.is_empty() && rest.starts_with(**secret));
             let length = match matching.map(|secret| secret.len()).max() {
@@ -285,8 +285,8 @@ mod tests {
                     length
                 }
                 None => {
-                    out.push(first);
-                    first.len_utf8()
+                    out.push(character);
+                    character.len_utf8()
                 }
             };
             rest = &rest[length..];

@@ -109,13 +109,13 @@ pub fn is_secret_variable(name: &str) -> bool {
 /// Converts a name to upper case, with an underscore between words in camel case: `apiKey` becomes `API_KEY`.
 fn split_camel_case(name: &str) -> String {
     let mut upper = String::with_capacity(name.len() + 4);
-    let mut last = '_';
+    let mut previous = '_';
     for c in name.chars() {
-        if c.is_ascii_uppercase() && last.is_ascii_lowercase() {
+        if c.is_ascii_uppercase() && previous.is_ascii_lowercase() {
             upper.push('_');
         }
         upper.push(c.to_ascii_uppercase());
-        last = c;
+        previous = c;
     }
     upper
 }

@@ -171,9 +171,9 @@ impl<'a> View<'a> {
 
     /// Returns the range of a line in the bytes, without its ending.
     pub fn byte_range(&self, index: usize) -> Range<usize> {
-        let whole = self.whole_range(index);
+        let with_ending = self.whole_range(index);
         let ending = self.ending(index).as_str().len() * self.encoding.ascii_width();
-        whole.start..whole.end - ending
+        with_ending.start..with_ending.end - ending
     }
 
     /// Returns the range of a line in the bytes, with its ending.

@@ -12,10 +12,10 @@ pub use escape_sequence::{EscapeSequence, escape_sequence};
 /// become a newline, so that nothing is overwritten and no two words run together. Of an unterminated sequence, only the
 /// first characters (`ESC [`) are removed.
 pub fn strip_invisible(text: &str) -> Cow<'_, str> {
-    let Some(first) = find_control(text) else { return Cow::Borrowed(text) };
+    let Some(first_control) = find_control(text) else { return Cow::Borrowed(text) };
     let mut clean = String::with_capacity(text.len());
-    clean.push_str(&text[..first]);
-    let mut rest = &text[first..];
+    clean.push_str(&text[..first_control]);
+    let mut rest = &text[first_control..];
     while let Some(control) = rest.chars().next() {
         rest = match escape_sequence(rest) {
             EscapeSequence::Complete(length) => &rest[length..],
@@ -55,9 +55,9 @@ pub(crate) fn find_control(text: &str) -> Option<usize> {
     for chunk in bytes.chunks(64) {
         // The loop has no branch per byte, so that it can be vectorized.
         if chunk.iter().fold(false, |any, byte| any | may_start_control(*byte))
-            && let Some(found) = (start..start + chunk.len()).find(is_control_at)
+            && let Some(control_start) = (start..start + chunk.len()).find(is_control_at)
         {
-            return Some(found);
+            return Some(control_start);
         }
         start += chunk.len();
     }
@@ -83,15 +83,15 @@ pub fn escape_line(text: &str) -> Cow<'_, str> {
 /// ones. Joiners are kept between characters that need them. Newlines, tabs and carriage returns are kept.
 pub fn escape_hidden(text: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) || matches!(byte, b'\n' | b'\t' | b'\r');
-    let Some(first) = text.bytes().position(|byte| !is_plain(byte)) else {
+    let Some(first_special) = text.bytes().position(|byte| !is_plain(byte)) else {
         return Cow::Borrowed(text);
     };
-    let start = text.floor_char_boundary(first);
+    let start = text.floor_char_boundary(first_special);
     let needs_change = |c: char| (is_control(c) && c != '\r') || is_hidden(c);
-    let Some(found) = text[start..].find(needs_change) else { return Cow::Borrowed(text) };
+    let Some(first_change) = text[start..].find(needs_change) else { return Cow::Borrowed(text) };
     let mut shown = String::with_capacity(text.len() + 16);
-    shown.push_str(&text[..start + found]);
-    for c in text[start + found..].chars() {
+    shown.push_str(&text[..start + first_change]);
+    for c in text[start + first_change..].chars() {
         match c {
             c if !needs_change(c) => shown.push(c),
             '\u{c}'
@@ -120,10 +120,10 @@ pub(crate) fn is_invisible(c: char) -> bool {
 }
 
 fn escape_matching(text: &str, must_escape: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let Some(first) = text.find(&must_escape) else { return Cow::Borrowed(text) };
+    let Some(first_escaped) = text.find(&must_escape) else { return Cow::Borrowed(text) };
     let mut shown = String::with_capacity(text.len() + 16);
-    shown.push_str(&text[..first]);
-    for c in text[first..].chars() {
+    shown.push_str(&text[..first_escaped]);
+    for c in text[first_escaped..].chars() {
         match c {
             '\n' if must_escape(c) => shown.push_str("\\n"),
             '\t' if must_escape(c) => shown.push_str("\\t"),

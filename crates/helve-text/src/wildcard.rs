@@ -71,14 +71,14 @@ enum PatternToken {
 fn tokens(pattern: &str) -> Vec<PatternToken> {
     let mut tokens = Vec::new();
     let mut rest = pattern;
-    while let Some(first) = rest.chars().next() {
-        let wild = rest.find(|c| c != '*' && c != '?').unwrap_or(rest.len());
-        if wild == 0 {
-            tokens.push(PatternToken::Literal(first));
-            rest = &rest[first.len_utf8()..];
+    while let Some(character) = rest.chars().next() {
+        let wild_len = rest.find(|c| c != '*' && c != '?').unwrap_or(rest.len());
+        if wild_len == 0 {
+            tokens.push(PatternToken::Literal(character));
+            rest = &rest[character.len_utf8()..];
             continue;
         }
-        let (run, after) = rest.split_at(wild);
+        let (run, after) = rest.split_at(wild_len);
         let singles = run.bytes().filter(|byte| *byte == b'?').count();
         if run.contains('*') {
             tokens.push(PatternToken::Gap(singles));
@@ -120,8 +120,9 @@ fn includes(wide: &str, narrow: &str) -> bool {
                 advance(&reached, &narrow, |token| !matches!(token, PatternToken::Gap(_)))
             }
             PatternToken::Gap(min) => {
-                let Some(first) = reached.iter().position(|yes| *yes) else { return false };
-                let has_enough_chars = |n: usize| n >= first && lengths[n] - lengths[first] >= min;
+                let Some(first_reached) = reached.iter().position(|yes| *yes) else { return false };
+                let has_enough_chars =
+                    |n: usize| n >= first_reached && lengths[n] - lengths[first_reached] >= min;
                 (0..reached.len()).map(has_enough_chars).collect()
             }
         };

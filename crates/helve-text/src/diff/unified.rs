@@ -148,8 +148,8 @@ fn endings_differ(hunks: &[DiffHunk], old: &[DiffLine<'_>], new: &[DiffLine<'_>]
     let lines =
         hunks.iter().flat_map(|hunk| old[hunk.old.clone()].iter().chain(&new[hunk.new.clone()]));
     let mut endings = lines.map(|line| line.ending).filter(|ending| *ending != LineEnding::None);
-    let first = endings.next();
-    endings.any(|ending| Some(ending) != first)
+    let first_ending = endings.next();
+    endings.any(|ending| Some(ending) != first_ending)
 }
 
 /// Groups hunks whose context lines overlap or touch. Each group gets one header.

@@ -204,9 +204,9 @@ fn group_by_line<'a>(
 
 /// Returns the lines around these occurrences, with each occurrence replaced. They share lines, so they form one block.
 fn build_block(view: &View<'_>, starts: &[usize], edit: &Edit<'_>) -> Block {
-    let first = starts[0];
-    let last = starts[starts.len() - 1] + edit.old.len();
-    let lines = view.line_at(first)..view.line_at(last) + 1;
+    let block_start = starts[0];
+    let block_end = starts[starts.len() - 1] + edit.old.len();
+    let lines = view.line_at(block_start)..view.line_at(block_end) + 1;
     let span = view.text_range(lines.start).start..view.text_range(lines.end - 1).end;
     let mut new = String::with_capacity(span.len() + starts.len() * edit.new.len());
     let mut at = span.start;

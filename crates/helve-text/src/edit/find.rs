@@ -228,9 +228,9 @@ pub(super) fn candidate_at(
     } else {
         core.end
     };
-    let first = start - (core.start - quoted_range.start);
+    let first_line = start - (core.start - quoted_range.start);
     Some(Candidate {
-        lines: first..first + quoted_range.len(),
+        lines: first_line..first_line + quoted_range.len(),
         quoted: quoted_range,
         indent,
         needed,
@@ -286,10 +286,10 @@ fn to_plain_chars(text: &str) -> impl Iterator<Item = char> {
 
 /// Reduces every run of spaces and tabs to one space.
 fn squeeze(text: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
-    let mut last = None;
+    let mut previous = None;
     text.map(|character| if character == '\t' { ' ' } else { character }).filter(move |character| {
-        let repeated = *character == ' ' && last == Some(' ');
-        last = Some(*character);
+        let repeated = *character == ' ' && previous == Some(' ');
+        previous = Some(*character);
         !repeated
     })
 }

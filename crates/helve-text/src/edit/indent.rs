@@ -263,8 +263,8 @@ fn common_shift(pairs: &[IndentPair<'_>], width: usize) -> Option<isize> {
     let shift = |(quoted, actual): &IndentPair<'_>| {
         Some(columns(actual, width)?.cast_signed() - columns(quoted, width)?.cast_signed())
     };
-    let first = shift(pairs.first()?)?;
-    pairs.iter().all(|pair| shift(pair) == Some(first)).then_some(first)
+    let first_shift = shift(pairs.first()?)?;
+    pairs.iter().all(|pair| shift(pair) == Some(first_shift)).then_some(first_shift)
 }
 
 /// Whether a tab width and shift are certain. Two depths always fit some width and shift, so there must be three

@@ -40,18 +40,18 @@ pub fn apply_independent(
     }
     regions.sort_by_key(|region| (region.range.start, region.range.end));
     let (mut combined, mut end) = (Vec::with_capacity(bytes.len()), 0);
-    let mut last: Option<&Region> = None;
+    let mut previous: Option<&Region> = None;
     for region in &regions {
-        if let Some(last) = last
-            && (region.range.start < end || region.range.start == last.range.start)
+        if let Some(previous) = previous
+            && (region.range.start < end || region.range.start == previous.range.start)
         {
-            let [first, second] = [last.edit.min(region.edit), last.edit.max(region.edit)];
+            let [first, second] = [previous.edit.min(region.edit), previous.edit.max(region.edit)];
             return Err(IndependentError::Overlap { first, second });
         }
         combined.extend_from_slice(&bytes[end..region.range.start]);
         combined.extend_from_slice(&region.new);
         end = region.range.end;
-        last = Some(region);
+        previous = Some(region);
     }
     combined.extend_from_slice(&bytes[end..]);
     Ok(AppliedEdits { bytes: combined, changes })

@@ -202,7 +202,7 @@ fn unnumber_new(old: &[(usize, &str)], new: &str, separator: &str) -> Option<Str
     {
         return Some(join_lines(&lines, new));
     }
-    let last = old[old.len() - 1].0.saturating_add(new.lines().count());
+    let max_number = old[old.len() - 1].0.saturating_add(new.lines().count());
     let mut numbers = new
         .lines()
         .filter_map(|line| split_number(line, separator))
@@ -210,7 +210,7 @@ fn unnumber_new(old: &[(usize, &str)], new: &str, separator: &str) -> Option<Str
         .map(|(number, _)| number)
         .peekable();
     let is_clear = numbers.peek().is_none()
-        || !numbers.any(|number| (old[0].0..=last).contains(&number))
+        || !numbers.any(|number| (old[0].0..=max_number).contains(&number))
             && new.lines().any(|line| texts.contains(line));
     is_clear.then(|| new.to_owned())
 }

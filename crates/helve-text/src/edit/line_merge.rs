@@ -184,7 +184,7 @@ impl LineMerge<'_> {
 
     /// Adds the new lines of a change.
     fn add_changed(&mut self, old: Range<usize>, new: Range<usize>) -> Result<(), EditRefusal> {
-        let first = self.candidate.lines.start;
+        let first_line = self.candidate.lines.start;
         self.changes.push((old.clone(), new.clone()));
         let bodies = tokens::merge(
             &bodies(&self.old[old.clone()]),
@@ -192,8 +192,10 @@ impl LineMerge<'_> {
             &bodies(&self.new[new.clone()]),
             &self.spelling,
         );
-        let refusal =
-            |character| EditRefusal::AmbiguousCharacter { line: first + old.start + 1, character };
+        let refusal = |character| EditRefusal::AmbiguousCharacter {
+            line: first_line + old.start + 1,
+            character,
+        };
         let bodies = bodies.map_err(refusal)?;
         self.check_typography(old.clone(), new.clone()).map_err(refusal)?;
         let pairs = pair_lines(&self.old[old.clone()], &self.new[new.clone()]);
@@ -205,7 +207,7 @@ impl LineMerge<'_> {
             };
             let text = self.changed_line(pair, new_index, &body)?;
             let source =
-                pair.map_or(SourceLines::default(), |index| SourceLines::line(first + index));
+                pair.map_or(SourceLines::default(), |index| SourceLines::line(first_line + index));
             self.replacement.push(BlockLine::New { text, source });
         }
         Ok(())

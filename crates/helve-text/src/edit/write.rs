@@ -105,10 +105,10 @@ impl<'a> LineWriter<'a> {
 
     /// Copies lines of the file unchanged.
     pub(crate) fn copy(&mut self, lines: Range<usize>) {
-        let Some(last) = lines.clone().last() else { return };
-        let span = self.view.whole_range(lines.start).start..self.view.whole_range(last).end;
+        let Some(last_line) = lines.clone().last() else { return };
+        let span = self.view.whole_range(lines.start).start..self.view.whole_range(last_line).end;
         self.bytes.extend_from_slice(&self.view.bytes()[span]);
-        self.ending = self.view.ending(last);
+        self.ending = self.view.ending(last_line);
         self.line += lines.len();
     }
 

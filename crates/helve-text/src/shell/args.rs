@@ -354,11 +354,11 @@ impl ArgParser<'_> {
             let mut roles: Vec<Option<ArgRole>> =
                 (position..=end).map(|n| self.operand_role(n)).collect();
             let has_last = n >= last_certain && !self.parsed.has_any(&spec.replaces_last);
-            if let Some(last) = spec.last_operand.filter(|_| has_last) {
+            if let Some(last_role) = spec.last_operand.filter(|_| has_last) {
                 if n + 1 == operands.len() && !operand.may_be_more {
                     roles.clear();
                 }
-                roles.push(Some(last));
+                roles.push(Some(last_role));
             }
             for (at, role) in roles.iter().enumerate() {
                 if !roles[..at].contains(role) {

@@ -81,17 +81,17 @@ pub(super) fn may_fail(pieces: &[Piece]) -> bool {
 /// Whether an operator stands between every two operands. Otherwise the text may be a command with arguments.
 fn has_operators_between(text: &str) -> bool {
     let is_operand = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut last = None;
+    let mut previous = None;
     let mut after_blank = false;
     for c in text.chars() {
         if c.is_whitespace() {
             after_blank = true;
             continue;
         }
-        if after_blank && is_operand(c) && last.is_some_and(is_operand) {
+        if after_blank && is_operand(c) && previous.is_some_and(is_operand) {
             return false;
         }
-        (last, after_blank) = (Some(c), false);
+        (previous, after_blank) = (Some(c), false);
     }
     true
 }

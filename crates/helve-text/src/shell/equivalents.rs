@@ -223,8 +223,8 @@ impl EquivalentCommands {
             original[1..].iter().filter(|(_, role)| *role == WordRole::Flag).cloned().collect();
         for goal in original[1..].iter().filter(is_goal) {
             for program in &programs {
-                let first = vec![program.clone(), goal.clone()];
-                self.push([first, flags.clone()].concat());
+                let command = vec![program.clone(), goal.clone()];
+                self.push([command, flags.clone()].concat());
             }
         }
     }

@@ -69,10 +69,10 @@ fn alternatives(pattern: &str) -> Option<Vec<String>> {
 
 /// Returns a secret file that a glob matches.
 fn secret_match(pattern: &str) -> Option<Word> {
-    let last = pattern.rsplit('/').next().unwrap_or(pattern);
-    let name = simplify_glob(last);
+    let name_glob = pattern.rsplit('/').next().unwrap_or(pattern);
+    let name = simplify_glob(name_glob);
     let has_letters = name.contains(|character: char| character.is_alphanumeric());
-    let is_hidden = name.starts_with('.') && !ALL_HIDDEN.contains(&last);
+    let is_hidden = name.starts_with('.') && !ALL_HIDDEN.contains(&name_glob);
     let is_match = |secret: &&&str| (has_letters || is_hidden) && wildcard::matches(&name, secret);
     secret_file_examples().iter().find(is_match).map(|secret| Word::Literal((*secret).to_string()))
 }
@@ -95,8 +95,8 @@ pub(super) fn files_in_git_argument(text: &str) -> Vec<Word> {
         return Vec::new();
     };
     // A revision or a line range may contain colons too.
-    let last = path.rsplit_once(':').map(|(_, last)| last).filter(|last| !last.is_empty());
-    let paths = [Some(path), last].into_iter().flatten();
+    let after_colon = path.rsplit_once(':').map(|(_, end)| end).filter(|end| !end.is_empty());
+    let paths = [Some(path), after_colon].into_iter().flatten();
     if text.starts_with(":(") {
         return paths.flat_map(files_in_either_case).collect();
     }
@@ -149,21 +149,23 @@ pub(super) fn files_in_find(words: &[Word]) -> Vec<Word> {
 
 /// Returns a glob without escapes and with `?` for each bracket expression.
 fn simplify_glob(pattern: &str) -> String {
-    let mut plain = String::new();
+    let mut simplified = String::new();
     let mut rest = pattern;
     while let Some(at) = rest.find(['[', '\\']) {
-        plain.push_str(&rest[..at]);
+        simplified.push_str(&rest[..at]);
         let (sign, inside) = rest[at..].split_at(1);
         if sign == "\\" {
             rest = inside;
             continue;
         }
         let negated = usize::from(inside.starts_with('!'));
-        let Some(length) = bracket::length(&inside[negated..], '/') else { return plain + "*" };
-        plain.push('?');
+        let Some(length) = bracket::length(&inside[negated..], '/') else {
+            return simplified + "*";
+        };
+        simplified.push('?');
         rest = &inside[negated + length..];
     }
-    plain + rest
+    simplified + rest
 }
 
 /// The files that a pattern may select. The program, not the shell, expands the pattern.
@@ -188,9 +190,9 @@ impl PatternReach {
             let reach = Self::all_below(folder.trim_end_matches('/'));
             return Some(Self { names: vec!["*.go".into()], ..reach });
         }
-        let first = pattern.find(WILDCARDS)?;
-        let last = pattern.rfind(WILDCARDS).unwrap_or(first);
-        let end = pattern[last..].trim_start_matches(WILDCARDS);
+        let first_wildcard = pattern.find(WILDCARDS)?;
+        let last_wildcard = pattern.rfind(WILDCARDS).unwrap_or(first_wildcard);
+        let end = pattern[last_wildcard..].trim_start_matches(WILDCARDS);
         let name = match end.rsplit_once('/') {
             Some((_, name)) => name.to_string(),
             None => format!("*{end}"),
@@ -198,7 +200,7 @@ impl PatternReach {
         let is_plain = !pattern.contains(['[', ']', '{', '}', '\\']) && name != "*";
         let names: Vec<String> =
             tree_filter::portable_glob(&name).filter(|_| is_plain).into_iter().collect();
-        let start = &pattern[..first];
+        let start = &pattern[..first_wildcard];
         let (folder, prefix) = start.rsplit_once('/').unwrap_or(("", start));
         if prefix.is_empty() {
             let folder = if start == "/" { "/" } else { folder };

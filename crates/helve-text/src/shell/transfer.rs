@@ -39,7 +39,7 @@ pub(super) fn record(
         Some(dir) => &dir.value,
         None if base == "ln" && operands.len() == 1 => &current_dir,
         None => match operands.pop() {
-            Some(last) => last,
+            Some(last_operand) => last_operand,
             None => return,
         },
     };

@@ -117,8 +117,8 @@ impl<'a> Walker<'a> {
         }
         written_code::record(&mut self);
         equivalents::add(&mut self.script.runs, self.context);
-        let mut seen = BTreeSet::new();
-        self.script.doubts.retain(|doubt| seen.insert((doubt.kind, doubt.shown.clone())));
+        let mut distinct = BTreeSet::new();
+        self.script.doubts.retain(|doubt| distinct.insert((doubt.kind, doubt.shown.clone())));
         self.script
     }
 
@@ -187,8 +187,8 @@ impl<'a> Walker<'a> {
             return;
         }
         let words = rough_scan::words(text);
-        if let Some(first) = words.first() {
-            let run = self.record_run(vec![Word::Literal(first.clone())], Vec::new(), None);
+        if let Some(program) = words.first() {
+            let run = self.record_run(vec![Word::Literal(program.clone())], Vec::new(), None);
             self.script.runs[run].unparsed_words = words;
         }
     }

@@ -78,8 +78,8 @@ fn receives_text(script: &Script, path: &str, run: Option<usize>) -> bool {
 
 /// Whether a path may be a standard stream rather than a file, however it is spelled.
 fn is_stream(path: &str) -> bool {
-    let plain = normalize("/", path);
-    path.starts_with('/') && (plain.starts_with("/dev/") || plain.starts_with("/proc/"))
+    let normalized = normalize("/", path);
+    path.starts_with('/') && (normalized.starts_with("/dev/") || normalized.starts_with("/proc/"))
 }
 
 /// Adds the names to which the script copies written files, perhaps through another program.

@@ -76,9 +76,9 @@ fn has_balanced_brackets(text: &str) -> bool {
                 rest.by_ref().find(|byte| *byte == b'\n');
             }
             b'/' if rest.peek() == Some(&b'*') => {
-                let mut last = 0;
+                let mut previous = 0;
                 rest.by_ref()
-                    .find(|byte| std::mem::replace(&mut last, *byte) == b'*' && *byte == b'/');
+                    .find(|byte| std::mem::replace(&mut previous, *byte) == b'*' && *byte == b'/');
             }
             quote @ (b'"' | b'\'') => {
                 while let Some(inner) = rest.next() {

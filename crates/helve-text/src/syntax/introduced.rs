@@ -111,8 +111,8 @@ impl EditSides<'_> {
         match self.hunks.get(before) {
             Some(hunk) if hunk.new.contains(&index) => LineOrigin::Changed(hunk),
             Some(_) | None => {
-                LineOrigin::Kept(match before.checked_sub(1).map(|last| &self.hunks[last]) {
-                    Some(last) => index - last.new.end + last.old.end + 1,
+                LineOrigin::Kept(match before.checked_sub(1).map(|n| &self.hunks[n]) {
+                    Some(previous) => index - previous.new.end + previous.old.end + 1,
                     None => line,
                 })
             }

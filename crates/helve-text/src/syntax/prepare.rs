@@ -50,10 +50,10 @@ fn has_placeholder(line: &str) -> bool {
 
 /// Whether a script is for a supported shell. Scripts for other shells end in `.sh` too.
 fn is_supported_shell(text: &str) -> bool {
-    let Some(first) = text.lines().next().filter(|line| line.starts_with("#!")) else {
+    let Some(shebang) = text.lines().next().filter(|line| line.starts_with("#!")) else {
         return true;
     };
-    let program = first.split(['/', ' ']).rfind(|word| word.ends_with("sh"));
+    let program = shebang.split(['/', ' ']).rfind(|word| word.ends_with("sh"));
     matches!(program, Some("sh" | "bash" | "dash" | "ash"))
 }
 
@@ -62,12 +62,12 @@ fn is_supported_shell(text: &str) -> bool {
 fn has_shallow_indentation(text: &str) -> bool {
     const MAX_INDENT: usize = 200;
     let mut blank_run = 0;
-    let mut last = '\n';
+    let mut previous = '\n';
     text.chars().all(|c| {
         let continues =
-            matches!(c, ' ' | '\t' | '\\' | '\r') || c == '\n' && matches!(last, '\\' | '\r');
+            matches!(c, ' ' | '\t' | '\\' | '\r') || c == '\n' && matches!(previous, '\\' | '\r');
         blank_run = if continues { blank_run + 1 } else { 0 };
-        last = c;
+        previous = c;
         blank_run <= MAX_INDENT
     })
 }

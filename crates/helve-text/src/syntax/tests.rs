@@ -295,9 +295,9 @@ proptest! {
             for text in [&after, &noise] {
                 let lines = text.matches('\n').count() + 1;
                 for old in [None, Some(before.as_str())] {
-                    let found = introduced_errors(language, old, text);
-                    prop_assert!(found.len() <= MAX_ERRORS);
-                    prop_assert!(found.iter().all(|error| (1..=lines).contains(&error.line)));
+                    let errors = introduced_errors(language, old, text);
+                    prop_assert!(errors.len() <= MAX_ERRORS);
+                    prop_assert!(errors.iter().all(|error| (1..=lines).contains(&error.line)));
                 }
                 prop_assert_eq!(introduced_errors(language, Some(text), text), []);
             }

@@ -39,11 +39,11 @@ impl PendingLine {
 
     /// Prints text without control characters other than tabs and newlines.
     pub(super) fn print(&mut self, text: &[u8], out: &mut Vec<u8>) {
-        let Some(first) = memchr::memchr(b'\n', text) else { return self.write(text, out) };
-        self.write(&text[..first], out);
+        let Some(newline) = memchr::memchr(b'\n', text) else { return self.write(text, out) };
+        self.write(&text[..newline], out);
         self.end_line(out);
-        let rest = &text[first + 1..];
-        let complete_len = memchr::memrchr(b'\n', rest).map_or(0, |last| last + 1);
+        let rest = &text[newline + 1..];
+        let complete_len = memchr::memrchr(b'\n', rest).map_or(0, |newline| newline + 1);
         out.extend_from_slice(&rest[..complete_len]);
         self.write(&rest[complete_len..], out);
     }

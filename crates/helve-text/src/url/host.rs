@@ -40,8 +40,8 @@ impl WebHost {
         if name.len() > MAX_NAME || !name.split('.').all(is_label) {
             return Err(UrlError::BadHost);
         }
-        let last = name.rsplit('.').next().unwrap_or_default();
-        if is_number(last) {
+        let last_label = name.rsplit('.').next().unwrap_or_default();
+        if is_number(last_label) {
             let address = parse_ipv4(name).ok_or(UrlError::BadHost)?;
             return Ok(WebHost::Address(IpAddr::V4(address)));
         }

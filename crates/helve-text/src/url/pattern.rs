@@ -303,14 +303,14 @@ fn with_query(path: &str, query: Option<&str>) -> String {
 /// Whether the whole text matches a pattern in which `*` stands for any characters.
 fn star_match(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
-    let first = pieces.next().unwrap_or_default();
-    let Some(mut rest) = text.strip_prefix(first) else { return false };
-    let Some(last) = pieces.next_back() else { return rest.is_empty() };
+    let first_piece = pieces.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first_piece) else { return false };
+    let Some(last_piece) = pieces.next_back() else { return rest.is_empty() };
     for piece in pieces {
         match rest.find(piece) {
             Some(at) => rest = &rest[at + piece.len()..],
             None => return false,
         }
     }
-    rest.ends_with(last)
+    rest.ends_with(last_piece)
 }

@@ -98,26 +98,26 @@ fn compose_hangul(text: &str) -> Cow<'_, str> {
     }
     let mut composed = String::with_capacity(text.len());
     for character in text.chars() {
-        let (code, last) = (u32::from(character), composed.pop());
-        let joined = last.and_then(|last| {
-            let last = u32::from(last);
+        let (code, previous) = (u32::from(character), composed.pop());
+        let joined = previous.and_then(|previous| {
+            let previous = u32::from(previous);
             match code {
                 // A vowel joins a leading consonant.
-                0x1161..=0x1175 if (0x1100..=0x1112).contains(&last) => {
-                    char::from_u32(0xac00 + ((last - 0x1100) * 21 + (code - 0x1161)) * 28)
+                0x1161..=0x1175 if (0x1100..=0x1112).contains(&previous) => {
+                    char::from_u32(0xac00 + ((previous - 0x1100) * 21 + (code - 0x1161)) * 28)
                 }
                 // A trailing consonant joins a syllable without one.
                 0x11a8..=0x11c2
-                    if (0xac00..=0xd7a3).contains(&last) && (last - 0xac00) % 28 == 0 =>
+                    if (0xac00..=0xd7a3).contains(&previous) && (previous - 0xac00) % 28 == 0 =>
                 {
-                    char::from_u32(last + code - 0x11a7)
+                    char::from_u32(previous + code - 0x11a7)
                 }
                 _ => None,
             }
         });
         match joined {
             Some(joined) => composed.push(joined),
-            None => composed.extend(last.into_iter().chain([character])),
+            None => composed.extend(previous.into_iter().chain([character])),
         }
     }
     Cow::Owned(composed)

@@ -21,7 +21,7 @@ pub(super) fn find<'a>(text: &NewText<'a>) -> Option<&'a str> {
     let lines = || text.new.lines().filter(|line| !line.trim().is_empty() && !is_frame(line));
     // Most texts have no numbered line, and the function returns here. A text that replaces the whole file is a listing
     // only if its first line has a number.
-    let first = if text.is_whole_file() {
+    let first_numbered = if text.is_whole_file() {
         lines().next().filter(|line| parse(line).is_some())?
     } else {
         lines().find(|line| parse(line).is_some())?
@@ -44,7 +44,7 @@ pub(super) fn find<'a>(text: &NewText<'a>) -> Option<&'a str> {
         (false, true) => numbered.len() > 1 && is_unpadded_listing(text, &numbered),
         (false, false) => false,
     };
-    is_listing.then_some(first)
+    is_listing.then_some(first_numbered)
 }
 
 /// Whether lines with plain numbers come from a listing: without the numbers, they are lines of the file.

@@ -87,9 +87,9 @@ impl SearchRegion {
         match self {
             SearchRegion::From { has_block: true, anchor } => {
                 let is_not_blank = |index: &usize| !file.line(*index).trim().is_empty();
-                let first = candidate.file_lines.clone().find(is_not_blank);
+                let first_line = candidate.file_lines.clone().find(is_not_blank);
                 candidate.is_exact()
-                    && first.is_some_and(|first| depth(file, first) <= depth(file, *anchor))
+                    && first_line.is_some_and(|line| depth(file, line) <= depth(file, *anchor))
             }
             SearchRegion::From { has_block: false, .. }
             | SearchRegion::Everywhere

@@ -18,12 +18,13 @@ pub(super) fn write(
         patch_writer.copy(at..placement.lines.start);
         at = placement.lines.end;
         let before = placement.lines.start + 1..placement.lines.end + 1;
-        let first = patch_writer.writer.line + 1;
+        let first_line = patch_writer.writer.line + 1;
         for line in &placement.replacement {
             patch_writer.write_line(line, at).map_err(|problem| (n, problem))?;
         }
         if !before.is_empty() || !placement.replacement.is_empty() {
-            changed_lines.push(ChangedLines { before, after: first..patch_writer.writer.line + 1 });
+            changed_lines
+                .push(ChangedLines { before, after: first_line..patch_writer.writer.line + 1 });
         }
     }
     // The empty line after a final newline is not copied.
