@@ -68,8 +68,9 @@ fn parse_header(rest: &mut RestOfFile<'_>) -> Option<String> {
     Some(section)
 }
 
-fn parse_name(first: char, rest: &mut RestOfFile<'_>) -> String {
-    let mut name = String::from(first.to_ascii_lowercase());
+/// Parses the name of a setting after its first character.
+fn parse_name(first_char: char, rest: &mut RestOfFile<'_>) -> String {
+    let mut name = String::from(first_char.to_ascii_lowercase());
     while let Some(c) = rest.next_if(|c| c.is_ascii_alphanumeric() || *c == '-') {
         name.push(c.to_ascii_lowercase());
     }

@@ -34,8 +34,8 @@ pub(super) fn files_selected_by(value: &str) -> Vec<Word> {
 /// Returns the files that a name or glob selects, as written and in lower case.
 fn files_in_either_case(value: &str) -> Vec<Word> {
     let lower = value.to_ascii_lowercase();
-    let folded = (lower != value).then(|| file_for(&lower)).flatten();
-    file_for(value).into_iter().chain(folded).collect()
+    let lower_file = (lower != value).then(|| file_for(&lower)).flatten();
+    file_for(value).into_iter().chain(lower_file).collect()
 }
 
 /// Returns the file with this name, or a secret file that a glob matches.

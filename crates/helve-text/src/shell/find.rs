@@ -41,7 +41,7 @@ pub(super) struct KnownOutput {
 }
 
 impl KnownOutput {
-    /// Describes the output of a program that prints the names of packages.
+    /// Describes the output of a program that prints the names of packages, not of files.
     pub(super) fn packages(state: &ShellState) -> Self {
         let search = FindSearch { result_dirs: state.dirs.clone(), ..FindSearch::default() };
         Self { search, ..Self::mentioning(&[]) }

@@ -19,6 +19,7 @@ fn check_file(path: &str, text: &str, expect: Expect) {
     expect.assert_eq(&rendered);
 }
 
+/// Shows one error per line: `2: missing )`.
 fn render(errors: &[super::SyntaxError]) -> String {
     let line = |error: &super::SyntaxError| match &error.kind {
         SyntaxErrorKind::Missing(what) => format!("{}: missing {what}", error.line),
@@ -101,7 +102,7 @@ fn java_is_checked() {
 }
 
 #[test]
-fn c() {
+fn c_is_checked() {
     check_file("a.c", "#include <stdio.h>\n\nint main(void) {\n    return 0;\n}\n", expect![[""]]);
     check_file("a.c", "int main(void) {\n    return 0\n}\n", expect!["2: missing ;"]);
     check_file(

@@ -114,7 +114,7 @@ const TOKENS: &[&str] = &[
 /// Lines with which models start an edit or a patch.
 const MARKERS: &[&str] = &["<<<<<<< SEARCH", "------- SEARCH", "*** Begin Patch"];
 
-/// Returns the part of a call with which the text ends or starts.
+/// Returns the first sign of a tool call: at the end of the text, at its start, or inside.
 pub(super) fn find<'a>(text: &NewText<'a>) -> Option<&'a str> {
     let new = text.new.trim();
     if new.is_empty() {
@@ -136,9 +136,11 @@ fn find_at_end<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
     if let Some(token) = TOKENS.iter().find(|token| new.ends_with(**token)) {
         let line = new.lines().next_back()?;
         // The end marker of a patch or a conflict stands alone on its line.
-        let is_alone = token.starts_with('<') || token.starts_with('[') || line == *token;
-        return (is_alone && !old_contains(text, token) && !has_opening_marker(new))
-            .then_some(line);
+        let may_follow_text = token.starts_with('<') || token.starts_with('[');
+        return ((may_follow_text || line == *token)
+            && !old_contains(text, token)
+            && !has_opening_marker(new))
+        .then_some(line);
     }
     let tag_start = new.rfind('<').filter(|_| new.ends_with('>'))?;
     let tag = &new[tag_start..];

@@ -17,30 +17,31 @@ pub(super) fn choose(
     let mut earliest = Vec::with_capacity(hunks.len());
     let mut min_start = 0;
     for (n, candidates) in options.iter().enumerate() {
-        let Some(first) = candidates.iter().find(|candidate| candidate.changes.start >= min_start)
+        let Some(candidate) =
+            candidates.iter().find(|candidate| candidate.changes.start >= min_start)
         else {
             let line = candidates.first().map_or(0, |candidate| candidate.changes.start) + 1;
             return Err(placement_error(n, PlacementProblem::OutOfOrder { line }));
         };
-        min_start = first.changes.end;
-        earliest.push(first);
+        min_start = candidate.changes.end;
+        earliest.push(candidate);
     }
     let mut max_end = usize::MAX;
     let mut latest: Vec<&HunkCandidate> = Vec::with_capacity(hunks.len());
     for candidates in options.iter().rev() {
         // The earliest choice is always possible.
-        let last = candidates
+        let candidate = candidates
             .iter()
             .rev()
             .find(|candidate| candidate.changes.end <= max_end)
             .unwrap_or(&candidates[0]);
-        max_end = last.changes.start;
-        latest.push(last);
+        max_end = candidate.changes.start;
+        latest.push(candidate);
     }
-    for (n, (first, last)) in earliest.iter().zip(latest.iter().rev()).enumerate() {
-        if first.changes != last.changes {
+    for (n, (early, late)) in earliest.iter().zip(latest.iter().rev()).enumerate() {
+        if early.changes != late.changes {
             let is_between = |candidate: &&HunkCandidate| {
-                (first.changes.start..=last.changes.start).contains(&candidate.changes.start)
+                (early.changes.start..=late.changes.start).contains(&candidate.changes.start)
             };
             let between: Vec<HunkCandidate> =
                 options[n].iter().filter(is_between).cloned().collect();
@@ -59,8 +60,9 @@ fn prefer_line_numbers(
     let is_at_stated_line = |hunk: &PatchHunk, candidate: &HunkCandidate| {
         hunk.old_start == Some(candidate.file_lines.start + 1)
     };
-    let mut stated = hunks.iter().zip(&options).filter(|(hunk, _)| hunk.old_start.is_some());
-    let is_reliable = stated.all(|(hunk, candidates)| {
+    let mut with_line_numbers =
+        hunks.iter().zip(&options).filter(|(hunk, _)| hunk.old_start.is_some());
+    let is_reliable = with_line_numbers.all(|(hunk, candidates)| {
         candidates.len() > 1
             || candidates.iter().all(|candidate| is_at_stated_line(hunk, candidate))
     });
