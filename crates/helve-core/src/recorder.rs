@@ -6,7 +6,7 @@ use crate::call::CallRef;
 use crate::event::{Event, EventKind, Events};
 use crate::store::Store;
 
-/// Sends events to subscribers and, if it has one, to the store.
+/// Sends the events of calls to subscribers, and to the store if there is one.
 #[derive(Clone)]
 pub struct Recorder {
     pub events: Events,
@@ -18,7 +18,7 @@ impl Recorder {
         Self { events: Events::default(), store: Some(store) }
     }
 
-    /// A recorder for calls that are only judged, which must leave no history.
+    /// A recorder for calls that are only judged and not run. They leave no history.
     pub(crate) fn without_store() -> Self {
         Self { events: Events::default(), store: None }
     }

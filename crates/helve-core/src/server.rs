@@ -81,6 +81,7 @@ pub trait Resources: Send + Sync {
         what: ResourceKind,
     ) -> BoxFuture<'a, Result<Vec<Map<String, Value>>, ServerError>>;
 
+    /// Reads a resource.
     fn read<'a>(
         &'a self,
         server: &'a str,
@@ -88,6 +89,7 @@ pub trait Resources: Send + Sync {
     ) -> BoxFuture<'a, Result<Vec<ResourceItem>, ServerError>>;
 }
 
+/// What to list: resources, or templates for their URIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResourceKind {
     Resources,
@@ -102,6 +104,7 @@ pub struct ResourceItem {
     pub body: ResourceBody,
 }
 
+/// The content of a resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceBody {
     Text(String),

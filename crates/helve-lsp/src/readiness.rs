@@ -9,8 +9,8 @@ use tokio::time::Instant;
 const FIRST_STATUS: Duration = Duration::from_secs(10);
 /// A server that has been loading for this long counts as ready.
 const MAX_LOADING: Duration = Duration::from_secs(300);
-/// Work whose progress was not reported for this long no longer counts. Some servers show a lasting problem as progress
-/// that never ends.
+/// If the progress of some work was not reported for this long, the work no longer counts. Some servers report a
+/// lasting problem as progress that never ends.
 const MAX_PROGRESS_SILENCE: Duration = Duration::from_secs(15);
 /// Maximum number of progress tokens that are remembered.
 const MAX_TOKENS: usize = 1_000;

@@ -10,7 +10,7 @@ use crate::bundle::{self, Bundle, ScriptError};
 use crate::disk;
 use crate::sources::ScriptSources;
 
-/// The files of the helper process and the modules that tools may import.
+/// The JavaScript files of Helve itself: those of the helper process, and the modules that tools may import.
 const PROVIDED: [(&str, &str); 8] = [
     ("host.mjs", include_str!("js/host.mjs")),
     ("schema.mjs", include_str!("js/schema.mjs")),
@@ -37,6 +37,7 @@ pub(crate) struct ScriptListing {
     pub(crate) problems: Vec<ScriptError>,
 }
 
+/// A tool as its file declares it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct ListedTool {
     /// Name of the export, or the id of a plugin's tool.
@@ -58,6 +59,7 @@ pub(crate) struct ScriptCache {
 }
 
 impl ScriptCache {
+    /// Uses this cache folder. Writes nothing.
     pub(crate) fn at(folder: PathBuf) -> Self {
         let mut hasher = blake3::Hasher::new();
         for (name, text) in PROVIDED {

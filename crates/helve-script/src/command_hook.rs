@@ -1,7 +1,8 @@
 //! Commands that run before and after calls, in Claude Code's hook format.
 //!
-//! A command gets JSON on standard input. Exit code 2 refuses the call, with standard error as the reason. With exit
-//! code 0, the command may print JSON with a decision. As in Claude Code, other exit codes change nothing.
+//! A command gets JSON about the call on standard input. If it exits with code 2, the call is refused, and its standard
+//! error is the reason. If it exits with code 0, it may print JSON with a decision. As in Claude Code, other exit codes
+//! change nothing.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -30,8 +30,8 @@ const PING_TIME: Duration = Duration::from_secs(1);
 const PING_AFTER: Duration = Duration::from_secs(2);
 /// A process that has not read a request and sends nothing for this long is ended.
 const UNREAD_TIME: Duration = Duration::from_secs(4);
-/// Delay before the next start if two processes in a row ended soon after their start. Each further one doubles it, up
-/// to [`MAX_DELAY`].
+/// Delay before the next start if two processes in a row ended soon after their start. Each further such process
+/// doubles the delay, up to [`MAX_DELAY`].
 const FIRST_DELAY: Duration = Duration::from_millis(200);
 const MAX_DELAY: Duration = Duration::from_secs(10);
 /// A process that lived this long counts as healthy.
@@ -66,7 +66,7 @@ pub(crate) struct HelperProcess {
     pub(crate) info: RuntimeInfo,
     id: ProcessId,
     processes: Arc<dyn Processes>,
-    /// How long a tool may block the process.
+    /// See [`ScriptLimits::blocked`](crate::ScriptLimits::blocked).
     blocked_limit: Duration,
     /// Lines to be written to the process.
     input: mpsc::Sender<String>,

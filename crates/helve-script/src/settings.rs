@@ -42,7 +42,7 @@ pub struct RuntimeSettings {
 /// How long tools and hooks may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptLimits {
-    /// How long a tool may block the process.
+    /// How long a tool may block the event loop of the process, so that nothing else can run.
     pub blocked: Duration,
     /// How long one hook may take.
     pub hook: Duration,

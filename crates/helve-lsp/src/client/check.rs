@@ -77,7 +77,7 @@ struct DocumentText {
 impl Client {
     /// Sends changed files to the server and waits for their diagnostics until the deadline. Afterwards the server has
     /// the new texts, whether it answered in time or not. `missed` are earlier changes that were not sent to it. If
-    /// another check runs until the deadline, nothing is sent, and all files are returned as an error.
+    /// another check runs until the deadline, nothing is sent, and all files are returned as `Err`.
     pub(crate) async fn check(
         &self,
         mut files: Vec<FileToCheck>,
@@ -93,11 +93,13 @@ impl Client {
         for file in missed {
             self.mark_unchecked(documents, file, deadline).await;
         }
+        // Further files are not checked, but the server must not keep their old texts.
         for file in files.split_off(files.len().min(MAX_CHECKED)) {
             if documents.open.contains_key(&file.path) {
                 self.set_text(documents, &file.path, file.language, &file.after).await;
             }
         }
+        // Files that this change does not touch, but whose earlier changes were not checked.
         let unchanged = documents.unchecked_files(&files);
         let mut checked = Checked::default();
         let checking = self.check_files(documents, &files, &unchanged, &mut checked);
@@ -147,8 +149,8 @@ impl Client {
         }
     }
 
-    /// Checks `files`, and `unchanged` files because of their earlier changes, and fills in `checked`. Returns `None`
-    /// if the server ended.
+    /// Checks the changed files, and the `unchanged` ones, which only have earlier changes that were not checked. Fills
+    /// in `checked`. Returns `None` if the server ended.
     async fn check_files(
         &self,
         documents: &mut Documents,
@@ -159,12 +161,13 @@ impl Client {
         if !self.is_warm() {
             self.wait_until_ready().await;
         }
-        // The texts before the change come first, because a server that has been running still has them open.
+        // First, the texts before this change. A server that has been running still has them open.
         let before = files.iter().map(|file| file.text(file.before.as_ref()));
         let current = unchanged.iter().map(|file| file.text(Some(&file.after)));
         let mut before = self.check_texts(documents, before.chain(current).collect()).await?;
         let current = before.split_off(files.len());
 
+        // Then the texts before the earlier changes that were not checked.
         let all: Vec<&FileToCheck> = files.iter().chain(unchanged).collect();
         let before_unchecked: Vec<_> =
             all.iter().map(|file| documents.before_unchecked(&file.path)).collect();
@@ -177,6 +180,7 @@ impl Client {
         let mut before_unchecked =
             before_unchecked.map(|(old_text, found)| old_text.map(|_| found.unwrap_or_default()));
 
+        // Last, the texts after this change, which the server keeps.
         let others_before = self.connection.state.all_published();
         for file in files {
             self.set_text(documents, &file.path, file.language, &file.after).await;

@@ -60,8 +60,11 @@ pub(crate) struct World {
 /// Approves everything unless `refuses` is set, and records who asked.
 #[derive(Default)]
 pub(crate) struct TestPerson {
+    /// For each ask: the agents that asked, outermost first, and what they asked about.
     pub(crate) asked: Mutex<Vec<(Vec<String>, String)>>,
+    /// The answers to questions, in order.
     pub(crate) answers: Mutex<Vec<Answer>>,
+    /// The questions so far.
     pub(crate) questions: Mutex<Vec<Question>>,
     pub(crate) refuses: Mutex<bool>,
 }
@@ -477,7 +480,7 @@ async fn an_aborted_sub_agent_reports_what_there_was() {
     let report = world.turn(&toolbox, "ROOT GO-ON").await;
     assert_eq!(report.end, TurnEnd::Answered);
     let last = world.last_main_request();
-    // Four ran, two waited in line.
+    // Four sub-agents were running, and two were queued.
     assert_eq!(states(&last).iter().filter(|state| *state == "aborted").count(), 6, "{last}");
     assert!(last.contains("Files changed: made.txt"), "{last}");
 }
