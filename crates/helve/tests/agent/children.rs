@@ -39,8 +39,8 @@ pub(crate) struct Request {
 impl Request {
     pub(crate) fn of(body: &Value) -> Self {
         let text = body.to_string();
-        let marks = ["\"role\":\"tool\"", "\"type\":\"function_call_output\"", "\"tool_result\""];
-        let results = marks.iter().map(|mark| text.matches(mark).count()).max().unwrap_or(0);
+        let markers = ["\"role\":\"tool\"", "\"type\":\"function_call_output\"", "\"tool_result\""];
+        let results = markers.iter().map(|marker| text.matches(marker).count()).max().unwrap_or(0);
         Self { is_root: text.contains("ROOT"), results, body: text }
     }
 }
@@ -462,7 +462,7 @@ fn hanging_children(request: &Request) -> Vec<Part> {
 }
 
 #[tokio::test]
-async fn an_aborted_sub_agent_reports_what_there_was() {
+async fn an_aborted_sub_agent_reports_its_results_so_far() {
     let world = World::new(Protocol::Chat, json!({"permission": "allow"}), hanging_children);
     let toolbox = world.toolbox().await;
     let cancel = CancellationToken::new();
@@ -486,7 +486,7 @@ async fn an_aborted_sub_agent_reports_what_there_was() {
 }
 
 #[tokio::test]
-async fn a_sub_agent_that_reaches_its_time_limit_reports_what_there_was() {
+async fn a_sub_agent_that_reaches_its_time_limit_reports_its_results_so_far() {
     let world = World::new(Protocol::Chat, json!({"permission": "allow"}), |request: &Request| {
         match (request.is_root, request.results) {
             (true, 0) => vec![task("c0", "general", "x")],
