@@ -95,6 +95,7 @@ pub enum CallOutcome {
     Failed { kind: ErrorKind, error: String },
 }
 
+/// How far a call has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CallStatus {
@@ -118,6 +119,7 @@ pub struct CallState {
     pub output: Option<String>,
     pub error: Option<String>,
     pub created: Millis,
+    /// When the tool started; `None` if the arguments were refused.
     pub started: Option<Millis>,
     pub ended: Option<Millis>,
 }

@@ -351,7 +351,7 @@ impl Subject<'_> {
     }
 }
 
-/// Returns the capability that a server needs for an operation, and the method to call.
+/// Returns the capability that a server must have for an operation, and the method to call.
 fn method(operation: CodeOperation) -> (&'static str, &'static str) {
     match operation {
         CodeOperation::Definition => ("definitionProvider", "textDocument/definition"),

@@ -112,7 +112,7 @@ impl ScriptCache {
         Ok(StoredBundle { url, folder, bundle })
     }
 
-    /// Reads the stored listing of a script. `hash` is that of its sources.
+    /// Reads the stored listing of a script. `kind` and `hash` identify its sources.
     pub(crate) fn listing(&self, kind: &str, hash: &str) -> Option<ScriptListing> {
         let bytes = disk::read(&self.listing_path(kind, hash)).ok()?;
         (bytes.len() <= MAX_LISTING).then(|| serde_json::from_slice(&bytes).ok())?

@@ -193,11 +193,12 @@ pub enum LineRole {
 /// The totals of a find or search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SearchCounts {
-    /// Number of matching lines of a search, or of files found. Exact, unless the search timed out.
+    /// For a search, the number of matching lines; for a find, the number of files. Exact, unless the operation timed
+    /// out.
     pub matches: u64,
-    /// Number of files with a match, or of files found.
+    /// For a search, the number of files with a match; for a find, the number of files.
     pub files: u64,
-    /// Number of files searched, or of files found.
+    /// For a search, the number of files searched; for a find, the number of files.
     pub searched: u64,
     /// Files and folders below the tree that are not in the results. Only for [`FindOrder::BreadthFirst`].
     pub not_listed: FileCount,
@@ -230,10 +231,11 @@ pub struct SkippedFiles {
     pub too_large: u64,
     /// Links, FIFOs, sockets, devices.
     pub special: u64,
-    /// Reading them needs an ask.
+    /// Files that may not be read without asking.
     pub not_permitted: u64,
 }
 
+/// Numbers of files and folders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FileCount {
     pub files: u64,
