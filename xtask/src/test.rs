@@ -27,6 +27,7 @@ struct Step {
 const STEPS: &[Step] = &[
     Step { name: "fmt", run: check_format },
     Step { name: "clippy", run: clippy },
+    Step { name: "features", run: fewer_features },
     Step { name: "tidy", run: || run_subcommand(tidy::run) },
     Step { name: "licences", run: || run_subcommand(licences::run) },
     Step { name: "tests", run: tests },
@@ -111,6 +112,12 @@ fn check_format() -> StepResult {
 fn clippy() -> StepResult {
     require_component("clippy", "clippy")?;
     run_plain(cargo("clippy --workspace --all-targets -- -D warnings"), "see above")
+}
+
+/// Checks the library with none of its optional parts. All of them together are checked by `clippy`.
+fn fewer_features() -> StepResult {
+    let command = "clippy --package helve --lib --no-default-features -- -D warnings";
+    run_plain(cargo(command), "the library does not compile without its default features")
 }
 
 fn tests() -> StepResult {
