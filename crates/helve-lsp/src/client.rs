@@ -16,10 +16,10 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use crate::connection::{Connection, RequestError};
-use crate::uri;
 use crate::wire::ServerDiagnostic;
 pub(crate) use check::{Checked, CheckedFile, CheckedText, FileToCheck, OtherFile};
 use diagnostics::SentVersion;
+use helve_text::file_uri;
 use initialize::initialize;
 
 /// Maximum number of documents that a server has open. The least recently used ones are closed.
@@ -309,7 +309,7 @@ impl Client {
             last_use,
         };
         let item = json!({
-            "uri": uri::from_path(path),
+            "uri": file_uri::from_path(path),
             "languageId": document.language,
             "version": document.sent.version,
             "text": &**text,
@@ -338,7 +338,7 @@ impl Client {
             None => json!({"text": text}),
         };
         json!({
-            "textDocument": {"uri": uri::from_path(path), "version": document.sent.version},
+            "textDocument": {"uri": file_uri::from_path(path), "version": document.sent.version},
             "contentChanges": [change],
         })
     }
@@ -352,7 +352,7 @@ impl Client {
 
     async fn close(&self, documents: &mut Documents, path: &Path) {
         if documents.open.remove(path).is_some() {
-            let params = json!({"textDocument": {"uri": uri::from_path(path)}});
+            let params = json!({"textDocument": {"uri": file_uri::from_path(path)}});
             self.connection.notify("textDocument/didClose", params).await;
         }
     }
@@ -363,7 +363,7 @@ impl Client {
         if !(save.is_object() || save == true) {
             return;
         }
-        let mut params = json!({"textDocument": {"uri": uri::from_path(path)}});
+        let mut params = json!({"textDocument": {"uri": file_uri::from_path(path)}});
         if save["includeText"] == true {
             params["text"] = text.into();
         }
@@ -374,7 +374,7 @@ impl Client {
     pub(crate) async fn notify_changed_files(&self, files: &[(PathBuf, FileEvent)]) {
         let changes = files
             .iter()
-            .map(|(path, event)| json!({"uri": uri::from_path(path), "type": *event as u8}));
+            .map(|(path, event)| json!({"uri": file_uri::from_path(path), "type": *event as u8}));
         let params = json!({"changes": changes.collect::<Vec<_>>()});
         self.connection.notify("workspace/didChangeWatchedFiles", params).await;
         let removed = files.iter().filter(|(_, event)| *event == FileEvent::Deleted);

@@ -18,8 +18,8 @@ use tokio_util::codec::FramedRead;
 
 use crate::frame::{self, FrameDecoder};
 use crate::readiness::Readiness;
-use crate::uri;
 use crate::wire::{PublishParams, ResponseError, ServerDiagnostic, ServerMessage};
+use helve_text::file_uri;
 
 /// Maximum number of messages that are queued for writing.
 const MAX_OUTGOING: usize = 64;
@@ -260,7 +260,7 @@ impl ConnectionState {
 
     /// Stores the diagnostics that the server published for a file.
     fn store_published(&self, params: PublishParams) {
-        let Some(path) = uri::to_path(&params.uri) else { return };
+        let Some(path) = file_uri::to_path(&params.uri) else { return };
         let sequence = self.sequence() + 1;
         let PublishParams { version, diagnostics, .. } = params;
         let published = &mut self.reports.lock().published;

@@ -29,7 +29,6 @@ mod servers;
 mod table;
 #[cfg(test)]
 mod tests;
-mod uri;
 mod wire;
 
 use std::sync::Arc;

@@ -21,8 +21,8 @@ use crate::client::Client;
 use crate::connection::RequestError;
 use crate::servers::{LanguageServers, extension};
 use crate::table::language_id;
-use crate::uri;
 use crate::wire::{ServerDiagnostic, WireRange};
+use helve_text::file_uri;
 
 /// How long a question may take, including the start of the server.
 const QUERY_TIME: Duration = Duration::from_secs(30);
@@ -220,7 +220,7 @@ impl LanguageServers {
             let uri = location["uri"].as_str().or_else(|| location["targetUri"].as_str());
             let ranges = ["selectionRange", "targetSelectionRange", "range", "targetRange"];
             let range = ranges.iter().find_map(|key| WireRange::parse(&location[*key]));
-            let Some(path) = uri.and_then(uri::to_path) else { continue };
+            let Some(path) = uri.and_then(file_uri::to_path) else { continue };
             let start = range.map_or(TextPosition { line: 0, column: 0 }, |range| range.start);
             places.push(self.place(client, path, start, (label(item), 0)).await);
         }
@@ -345,7 +345,7 @@ impl LanguageServers {
 impl Subject<'_> {
     fn params(&self) -> Value {
         json!({
-            "textDocument": {"uri": uri::from_path(self.path)},
+            "textDocument": {"uri": file_uri::from_path(self.path)},
             "position": {"line": self.at.line, "character": self.at.column},
         })
     }
@@ -395,7 +395,7 @@ async fn code_actions(subject: &Subject<'_>) -> Result<CodeAnswer, CodeError> {
     let line = subject.at.line;
     let start = json!({"line": line, "character": subject.at.column});
     let params = json!({
-        "textDocument": {"uri": uri::from_path(subject.path)},
+        "textDocument": {"uri": file_uri::from_path(subject.path)},
         "range": {"start": start, "end": start},
         "context": {"diagnostics": []},
     });
@@ -527,12 +527,12 @@ fn workspace_edits(answer: &Value) -> Result<Vec<(PathBuf, Value)>, CodeError> {
             if change["kind"].is_string() {
                 return Err(failed("the change would create, rename or delete files"));
             }
-            let path = change["textDocument"]["uri"].as_str().and_then(uri::to_path);
+            let path = change["textDocument"]["uri"].as_str().and_then(file_uri::to_path);
             all.push((path.ok_or_else(|| failed("the change names no file"))?, &change["edits"]));
         }
     } else if let Some(changes) = answer["changes"].as_object() {
         for (uri, edits) in changes {
-            let path = uri::to_path(uri).ok_or_else(|| failed("the change names no file"))?;
+            let path = file_uri::to_path(uri).ok_or_else(|| failed("the change names no file"))?;
             all.push((path, edits));
         }
     }

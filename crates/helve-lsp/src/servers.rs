@@ -378,7 +378,7 @@ impl LanguageServers {
         let FileServer { definition, root, .. } = server;
         let mut settings = definition.settings.clone();
         if definition.id == "eslint" {
-            let uri = crate::uri::from_path(root);
+            let uri = helve_text::file_uri::from_path(root);
             settings["workspaceFolder"] = json!({"uri": uri, "name": "workspace"});
         }
         ClientSetup {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use helve_text::file_uri;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -175,7 +176,7 @@ impl Bundler<'_> {
             }),
             Some(ImportTarget::InstalledFile(file)) => Ok(match form {
                 ImportForm::Require => None,
-                ImportForm::Static | ImportForm::Dynamic => Some(file_url(file)),
+                ImportForm::Static | ImportForm::Dynamic => Some(file_uri::from_path(file)),
             }),
             Some(ImportTarget::Builtin(name)) => Ok(match form {
                 // `require` finds built-in modules itself.
@@ -214,7 +215,7 @@ impl Bundler<'_> {
     }
 
     fn provided_url(&self, module: ProvidedModule) -> String {
-        file_url(&self.provided.join(module.file_name()))
+        file_uri::from_path(&self.provided.join(module.file_name()))
     }
 }
 
@@ -280,7 +281,7 @@ fn assemble(
     let text = |value: &str| literal(&Value::from(value));
     let file = text(&path.to_string_lossy());
     let folder = text(&path.parent().unwrap_or(Path::new("/")).to_string_lossy());
-    let url = text(&file_url(path));
+    let url = text(&file_uri::from_path(path));
     let is_common_js =
         !stripped.is_module && ["module", "exports", "require"].into_iter().any(uses);
     let mut preamble = String::new();
@@ -332,17 +333,4 @@ fn assemble(
     lines.extend(&stripped.lines);
     let code = stripped.code.strip_suffix('\n').unwrap_or(&stripped.code);
     (format!("{preamble}{code}\n{epilogue}"), lines)
-}
-
-/// Returns the URL of a file.
-pub(crate) fn file_url(path: &Path) -> String {
-    let mut url = String::from("file://");
-    for byte in path.as_os_str().as_encoded_bytes() {
-        if byte.is_ascii_alphanumeric() || b"/-._~".contains(byte) {
-            url.push(char::from(*byte));
-        } else {
-            write!(url, "%{byte:02X}").ok();
-        }
-    }
-    url
 }

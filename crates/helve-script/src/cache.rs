@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use helve_text::file_uri;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -108,7 +109,7 @@ impl ScriptCache {
                 ScriptError::of_file(sources.entry(), message)
             })?;
         }
-        let url = bundle::file_url(&folder.join(&bundle.entry));
+        let url = file_uri::from_path(&folder.join(&bundle.entry));
         Ok(StoredBundle { url, folder, bundle })
     }
 

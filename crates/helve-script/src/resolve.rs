@@ -3,6 +3,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use helve_text::file_uri;
 use serde_json::Value;
 
 /// What a specifier refers to.
@@ -117,8 +118,8 @@ pub(crate) fn resolve(files: &dyn ImportFiles, importer: &Path, specifier: &str)
     if specifier.starts_with("node:") || specifier.starts_with("bun:") {
         return ImportTarget::Builtin(specifier.into());
     }
-    if let Some(path) = specifier.strip_prefix("file://") {
-        return file_target(files, importer, Path::new(path));
+    if let Some(path) = file_uri::to_path(specifier) {
+        return file_target(files, importer, &path);
     }
     if specifier.starts_with('#') {
         return match subpath_import(files, folder, specifier) {

@@ -5,6 +5,7 @@ pub mod causes;
 pub mod cut;
 pub mod diff;
 pub mod edit;
+pub mod file_uri;
 pub mod git_config;
 pub mod git_index;
 pub mod line_buffer;

@@ -2,13 +2,14 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use helve_agent::event::{AgentEvent, BudgetKind, TurnEnd};
 use helve_agent::item::MessagePart;
 use helve_agent::model::ActiveModel;
 use helve_agent::turn::{Compaction, TurnLimits};
 use helve_core::agents::{AgentInfo, Agents, ChildError, ChildReport, ChildSpec, ChildState};
+use helve_core::event::now;
 use helve_core::session::{ChildSession, ParentCall};
 use helve_core::{Action, BoxFuture, Caller, Part, Rule, Session, Source, paths};
 use helve_ext::config::{Agent, AgentMode};
@@ -393,9 +394,4 @@ fn child_state(end: &TurnEnd) -> ChildState {
         TurnEnd::Loop => incomplete("it made the same call again and again"),
         TurnEnd::Aborted => ChildState::Aborted,
     }
-}
-
-fn now() -> u64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }

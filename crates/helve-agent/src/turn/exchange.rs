@@ -1,8 +1,8 @@
 //! One exchange with the model: sends a request, retries it, and shortens the transcript if it is too long.
 
 use std::borrow::Cow;
-use std::time::{SystemTime, UNIX_EPOCH};
 
+use helve_core::event::now;
 use helve_core::store::StoreError;
 use helve_core::transcript::RequestRecord;
 use helve_text::near::nearest;
@@ -456,10 +456,4 @@ impl Turn<'_> {
 pub fn context_limit(model: &ActiveModel, reserved: u64) -> u64 {
     let free = ((model.window as f64 * FREE_SHARE) as u64).max(reserved);
     model.window.saturating_sub(model.settings.max_output.unwrap_or(0).max(free))
-}
-
-/// Milliseconds since the Unix epoch.
-fn now() -> u64 {
-    let elapsed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
 }

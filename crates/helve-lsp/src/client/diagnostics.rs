@@ -9,8 +9,8 @@ use serde_json::json;
 
 use super::Client;
 use crate::connection::{Published, RequestError};
-use crate::uri;
 use crate::wire::{DiagnosticList, MAX_DIAGNOSTICS, PullResult, ResponseError, ServerDiagnostic};
+use helve_text::file_uri;
 
 /// How long published diagnostics that name the document's version must stay the same before they count as complete.
 /// Some servers publish syntax errors first and other errors later.
@@ -146,7 +146,7 @@ impl Client {
         let registered = self.connection.state.registered(PULL_METHOD);
         let provider = &self.capabilities["diagnosticProvider"];
         let options = registered.as_ref().unwrap_or(provider);
-        let mut params = json!({"textDocument": {"uri": uri::from_path(path)}});
+        let mut params = json!({"textDocument": {"uri": file_uri::from_path(path)}});
         if options["identifier"].is_string() {
             params["identifier"] = options["identifier"].clone();
         }

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::uri;
+use helve_text::file_uri;
 
 /// Returns the parameters of `initialize`.
 pub(super) fn initialize(root: &Path, initialization: Value) -> Value {
-    let uri = uri::from_path(root);
+    let uri = file_uri::from_path(root);
     let name = root.file_name().unwrap_or_default().to_string_lossy();
     let link = json!({"linkSupport": true});
     let action_kinds = ["", "quickfix", "refactor", "source", "source.organizeImports"];

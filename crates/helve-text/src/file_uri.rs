@@ -1,4 +1,4 @@
-//! Conversion between paths and file URIs. Servers escape characters differently, so paths are compared, never URIs.
+//! Conversion between paths and file URIs. Programs escape characters differently, so compare paths, never URIs.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 /// Returns the file URI of a path.
-pub(crate) fn from_path(path: &Path) -> String {
+pub fn from_path(path: &Path) -> String {
     let mut uri = String::from("file://");
     for byte in path.as_os_str().as_bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~".contains(byte) {
@@ -19,7 +19,7 @@ pub(crate) fn from_path(path: &Path) -> String {
 }
 
 /// Returns the path of a file URI; `None` for any other URI.
-pub(crate) fn to_path(uri: &str) -> Option<PathBuf> {
+pub fn to_path(uri: &str) -> Option<PathBuf> {
     let rest = uri.strip_prefix("file://")?;
     let escaped = rest.strip_prefix("localhost").unwrap_or(rest);
     if !escaped.starts_with('/') {
