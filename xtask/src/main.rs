@@ -68,7 +68,7 @@ fn main() -> ExitCode {
         Command::E2e(options) => e2e::run(&options),
         Command::Picture(options) => picture::run(&options),
         Command::FloodServer { arguments } => {
-            // Helve is done with this server when the pipe breaks, which is not a failure.
+            // A broken pipe, by which Helve ends this server, is not an error here.
             return torture::server_flood::serve(arguments.into_iter())
                 .map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS);
         }

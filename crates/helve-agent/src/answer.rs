@@ -1,6 +1,6 @@
 //! Checks the final answer against the output schema.
 
-use helve_core::validate::{ArgumentProblem, Expected, FoundValue, validate};
+use helve_core::validate::{ArgumentProblem, Expected, FoundValue, UnknownParameter, validate};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -16,8 +16,8 @@ pub fn check(schema: &RawValue, answer: &str) -> Result<(), String> {
     let findings = validate(&schema, &mut corrected);
     let mut problems: Vec<String> = findings.problems.iter().map(describe).collect();
     if forbids_additional(&schema) {
-        let unknown = |path: &str| format!("{path} is not in the schema");
-        problems.extend(findings.unknown.iter().map(|unknown_one| unknown(&unknown_one.path)));
+        let describe = |member: &UnknownParameter| format!("{} is not in the schema", member.path);
+        problems.extend(findings.unknown.iter().map(describe));
     }
     // Validation converts unambiguous values, like "1" to 1. That is fine for tool arguments, but not for an answer, which a
     // program reads.

@@ -18,17 +18,17 @@ fn plausible(value: &Value) -> Option<u64> {
     value.as_u64().filter(|window| PLAUSIBLE.contains(window))
 }
 
-/// The answer of llama.cpp's server to `GET /props`.
+/// Finds the window in the answer of llama.cpp's server to `GET /props`.
 pub(crate) fn llama_cpp(properties: &Value) -> Option<u64> {
     let nested = plausible(&properties["default_generation_settings"]["n_ctx"]);
     nested.or_else(|| plausible(&properties["n_ctx"]))
 }
 
-/// The answer of vLLM to `GET /v1/models`.
+/// Finds the window of a model in the answer of vLLM to `GET /v1/models`.
 pub(crate) fn vllm(models: &Value, name: &str) -> Option<u64> {
     let all = models["data"].as_array()?;
     let named = all.iter().find(|model| model["id"] == name);
-    // A server of one model may know it by another name.
+    // If the server offers only one model, that is the one, even under another name.
     let model = named.or(if all.len() == 1 { all.first() } else { None })?;
     plausible(&model["max_model_len"])
 }
@@ -38,7 +38,7 @@ pub(crate) fn is_ollama(version: &Value) -> bool {
     version["version"].is_string() && version.as_object().is_some_and(|members| members.len() == 1)
 }
 
-/// The answer of Ollama to `POST /api/show`. Only a configured window counts: without one, Ollama uses a small default,
+/// Finds the window in the answer of Ollama to `POST /api/show`. Only a configured window counts: without one, Ollama uses a small default,
 /// however large the model's own window is.
 pub(crate) fn ollama(shown: &Value) -> Option<u64> {
     let parameters = shown["parameters"].as_str()?;

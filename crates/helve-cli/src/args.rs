@@ -175,7 +175,7 @@ pub(crate) enum CliCommand {
     /// `Authorization: Bearer TOKEN`. The token is created on the first start and stored in the data folder, unless
     /// --token-file or the variable HELVE_TOKEN provides one.
     Serve(ServeArgs),
-    /// Add Helve to the configuration of another program: claude-code, codex or opencode
+    /// Add Helve to the configuration of another program, such as claude-code or codex
     ///
     /// Shows the change and writes it. Nothing else in the file is changed, and another server of the same name is never
     /// overwritten.
@@ -186,7 +186,7 @@ pub(crate) enum CliCommand {
 
 #[derive(clap::Args)]
 pub(crate) struct RunArgs {
-    /// What to do; `-` reads it from standard input; nothing starts a conversation at a terminal
+    /// What to do; `-` reads it from standard input; without a prompt, a conversation starts at a terminal
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
     /// Run this command of the configuration (or init, review, or a skill) with PROMPT as its arguments
@@ -195,7 +195,7 @@ pub(crate) struct RunArgs {
     /// Continue the newest session of this folder
     #[arg(short = 'c', long = "continue")]
     pub(crate) continue_last: bool,
-    /// Continue a copy of the session (with -c or --session), which itself stays as it is
+    /// Continue a copy of the session that -c or --session names; the original stays as it is
     #[arg(long)]
     pub(crate) fork: bool,
     /// Attach a file: text, an image or a PDF; can be repeated

@@ -72,7 +72,7 @@ pub(crate) fn status(text: &str) {
     write!(err, "\r\x1b[K{DIM}{short}{PLAIN}").and_then(|()| err.flush()).ok();
 }
 
-/// Shows the end of a line that somebody is typing, in place of the last one. For terminals only.
+/// Shows the end of a line that somebody is typing, in place of what was shown of it before. For terminals only.
 pub(crate) fn typed_line(prompt: &str, typed: &str) {
     let (width, _) = crossterm::terminal::size().unwrap_or((80, 24));
     let surplus = typed.chars().count().saturating_sub(usize::from(width.saturating_sub(4)));
@@ -123,7 +123,7 @@ pub(crate) fn count(number: usize, noun: &str) -> String {
 /// Prints whether the folder is untrusted.
 pub(crate) fn print_trust(toolbox: &Toolbox) {
     let is_interactive = std::io::stderr().is_terminal();
-    // Instruction files alone matter only to `helve run`.
+    // A project without configuration files has at most instruction files, which only `helve run` uses.
     if !toolbox.config().sources.iter().any(|file| file.layer == ConfigLayer::Project) {
         return;
     }

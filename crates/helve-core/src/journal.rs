@@ -206,13 +206,14 @@ pub fn with_short_id<'c>(changes: &'c [RecordedChange], id: &str) -> Vec<&'c Rec
     changes.iter().filter(is_match).collect()
 }
 
-/// Returns the undo that can be redone next; `None` if another change was made after the last undo.
+/// Returns the undo that can be redone next; `None` if another change was made after the last undo. Redos do not count
+/// as such changes, so that several undos can be redone one after the other.
 pub fn redoable(changes: &[RecordedChange]) -> Option<&RecordedChange> {
     let newest = in_effect(changes).into_iter().find(|change| !is_redo(change, changes))?;
     (!newest.undoes.is_empty()).then_some(newest)
 }
 
-/// Returns the changes that no later change in effect has undone.
+/// Returns the changes that are not undone, newest first. An undo that was undone itself does not count.
 fn in_effect(changes: &[RecordedChange]) -> Vec<&RecordedChange> {
     let mut undone: HashSet<(&str, &str)> = HashSet::new();
     let mut effective = Vec::new();
@@ -273,7 +274,7 @@ mod tests {
         check("a b u=b c v=c", "a", Some("v"));
         check("a b u=a,b", "", Some("u"));
         check("a b u=a,b r=u", "b a", None);
-        // An undo that is itself undone by an undo of an older call.
+        // After undo and redo, a second undo of the same call.
         check("a u=a r=u v=a", "", Some("v"));
     }
 }

@@ -83,11 +83,11 @@ struct RegisteredTools {
 impl Servers {
     /// Creates the servers without starting any.
     ///
-    /// The user's configuration may name Helve as an MCP server, because other agents read the same file. Such a server is
-    /// left out. If it is not recognized, for example behind a script, it starts no servers of its own, since otherwise each
-    /// Helve would start another one.
+    /// The user's configuration may name Helve as an MCP server, because other agents read the same file. Such an entry is
+    /// left out. An entry may also start Helve through a script, which is not recognized here. Therefore a Helve that was
+    /// started as an MCP server of another Helve has no servers; otherwise each would start the next one.
     pub fn new(mut setup: ServersSetup) -> Self {
-        match child::is_server_of_helve() {
+        match child::this_process_is_a_server_of_helve() {
             true => setup.servers.clear(),
             false => setup.servers.retain(|server| !starts_helve(&server.transport)),
         }

@@ -78,13 +78,13 @@ type OldText = Option<Arc<str>>;
 /// A document as the server knows it.
 struct OpenDocument {
     text: Arc<str>,
-    /// The version of `text`, and which messages of the server are newer than it.
+    /// The version of `text`. Also tells which diagnostics the server sent after it got this version.
     sent: SentVersion,
     language: &'static str,
     /// The diagnostics of `text`, once known.
     diagnostics: Option<Vec<ServerDiagnostic>>,
-    /// The text before the first change that the server did not check in time, with which the next check compares;
-    /// `None` if all changes were checked.
+    /// `None` if the server checked all changes in time. Otherwise the text before the first unchecked change: the next
+    /// check reports what is new compared with it.
     before_unchecked: Option<OldText>,
     /// The value of [`Documents::uses`] at the last use of this document.
     last_use: u64,

@@ -226,7 +226,7 @@ impl ConnectionState {
         self.reports.lock().readiness.times_finished()
     }
 
-    /// Returns until when the server counts as busy if it reports nothing more; `None` if it is ready.
+    /// Returns the time at which a busy server counts as ready unless it reports progress; `None` if it is ready.
     pub(crate) fn busy_until(&self) -> Option<Instant> {
         self.reports.lock().readiness.busy_until()
     }

@@ -87,7 +87,7 @@ impl Readiness {
         self.times_finished
     }
 
-    /// Returns until when the server counts as busy if it reports nothing more; `None` if it is ready.
+    /// Returns the time at which a busy server counts as ready unless it reports progress; `None` if it is ready.
     ///
     /// If the status is known, progress is ignored: servers also report progress of work that does not affect their
     /// answers.

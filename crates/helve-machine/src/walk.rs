@@ -64,7 +64,8 @@ pub(crate) trait Visitor: Send + 'static {
     /// Visits a symbolic link.
     fn link(&mut self, _link: &WalkEntry<'_>) {}
 
-    /// Returns the section that the entries of a folder belong to, given the section of the folder itself.
+    /// Returns the section of the entries of a folder, given the section of the folder itself. A section is a number that the
+    /// visitor chooses, for example to count the files below each listed folder.
     fn section(&self, _path: &[u8], section: usize) -> usize {
         section
     }

@@ -45,9 +45,10 @@ pub(crate) struct LineTransport<R, W> {
     lines: LineReader<R>,
     out: Arc<Outbox<W>>,
     requests: InFlightRequests,
+    /// Cancels all running calls.
     calls: CancellationToken,
     state: ConnectionState,
-    /// An error was queued and may not be written yet.
+    /// Whether an error was queued that is perhaps not written yet.
     error_pending: bool,
     queued: Option<QueuedRequest>,
     endless_line: EndlessLineFlag,
@@ -143,7 +144,7 @@ where
                 }
                 continue;
             }
-            // Let received requests start before reading more. Otherwise a burst would exceed the limit.
+            // Let received requests start before reading more, so that the limit counts them.
             if self.requests.is_any_running() {
                 tokio::task::yield_now().await;
             }

@@ -170,7 +170,7 @@ impl Bundler<'_> {
         let must_exist = form == ImportForm::Static;
         match target {
             Some(ImportTarget::File(file)) => Ok(match form {
-                // Compiled CommonJS files require each other in ways that only the runtime itself supports.
+                // Only the runtime itself supports CommonJS files that require each other in a circle.
                 ImportForm::Require if installed_package(file).is_some() => None,
                 _ => self.relative_specifier(importer, file),
             }),

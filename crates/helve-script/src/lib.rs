@@ -13,7 +13,7 @@
 //! ```
 //!
 //! Imports are found by a text scan without a parser, because the files are not trusted yet. The scan may report texts that
-//! are not imports, but misses no import: a file that it did not find cannot be imported. Before each call the files are
+//! are not imports. An import that it does not find is refused later, when the file is parsed. Before each call the files are
 //! read again. If the user's files changed, they are loaded again; if a project's files changed, they are refused until
 //! they are trusted again.
 //!

@@ -43,6 +43,7 @@ impl MemoryMachine {
         let nodes = self.0.lock();
         match nodes.get(path) {
             Some(MemoryNode::File(_) | MemoryNode::Unreadable) => Some(FileKind::File),
+            // Links that lead somewhere were followed before.
             Some(MemoryNode::Link(_)) => Some(FileKind::DeadLink),
             Some(MemoryNode::Special(kind)) => Some(*kind),
             None => {

@@ -73,7 +73,8 @@ pub fn count_lines(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count() + unterminated_lines
 }
 
-/// Returns the longest prefix of `text` within `limits`.
+/// Returns as many whole lines from the start of `text` as the limits allow, and a part of a line only if that line alone
+/// is longer than the limit.
 fn head(text: &str, limits: Limits) -> &str {
     let Some(newline_index) = limits.lines.checked_sub(1) else { return "" };
     let window = &text[..text.floor_char_boundary(limits.bytes)];
@@ -86,7 +87,8 @@ fn head(text: &str, limits: Limits) -> &str {
     if is_too_long || window.len() == text.len() { window } else { &window[..start] }
 }
 
-/// Returns the longest suffix of `text` within `limits`.
+/// Returns as many whole lines from the end of `text` as the limits allow, and a part of a line only if that line alone is
+/// longer than the limit.
 fn tail(text: &str, limits: Limits) -> &str {
     let Some(newline_index) = limits.lines.checked_sub(1) else { return "" };
     let start = text.ceil_char_boundary(text.len().saturating_sub(limits.bytes));
@@ -103,7 +105,7 @@ fn tail(text: &str, limits: Limits) -> &str {
     let line = &text.as_bytes()[..start + line_len];
     let is_too_long =
         line.len() >= limits.bytes && memrchr(b'\n', &line[line.len() - limits.bytes..]).is_none();
-    // The end of an overlong line is kept. If only its newline is within the window, the line is left out.
+    // Keep the end of an overlong line, unless only its newline fits.
     if is_too_long && line_len > 0 {
         window
     } else {

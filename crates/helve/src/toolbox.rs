@@ -87,7 +87,8 @@ pub(crate) struct WeakToolbox {
     parts: ToolboxParts,
 }
 
-/// The slot with the paths and content hashes of the files that were trusted. It is stored under the folder's path too.
+/// The slot with the paths and content hashes of the files that were trusted. It is stored under the folder's path
+/// instead of a session id.
 const TRUSTED_FILES: &str = "trusted_files";
 /// Maximum number of files that are stored and compared.
 const MAX_TRUSTED_FILES: usize = 2_000;
@@ -299,12 +300,12 @@ impl Toolbox {
         let result = self.engine.call(&session, &tools, call, CancellationToken::new()).await;
         let parts = session.gate.explained_parts();
         let decision = parts.iter().map(|(_, verdict)| verdict.action).max();
-        // Whether the call asked the gate for permission, but needed none.
-        let asked_for_nothing =
+        // The call came as far as its effects without any part that a rule had to decide on.
+        let needed_no_permission =
             matches!(&result.outcome, Err(err) if err.kind == ErrorKind::ExplainOnly);
         match decision {
             Some(decision) => Explanation { decision, parts, result_without_ask: None },
-            None if asked_for_nothing => {
+            None if needed_no_permission => {
                 Explanation { decision: Action::Allow, parts, result_without_ask: None }
             }
             None if result.outcome.is_ok() => {

@@ -1,10 +1,10 @@
-//! Commands in a program that only depends on the library.
+//! Runs a command without naming a keeper: the library then starts this test program again as the keeper.
 
 use helve::Toolbox;
 use serde_json::json;
 
 #[tokio::test]
-async fn the_program_is_its_own_keeper() {
+async fn commands_run_without_a_keeper_program() {
     let (root, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let builder = Toolbox::builder().dir(root.path()).data(data.path()).yes();
     let toolbox = builder.build().await.unwrap();

@@ -55,8 +55,8 @@ const BUILDS: &[RealBuild] = &[
 
 /// How often each build runs, inside and outside in turn. The fastest run of each counts.
 const ROUNDS: usize = 3;
-/// The speed inside should be at least this part of the speed outside. A machine that is busy with something else measures
-/// nonsense, so that a lower one is reported but no failure.
+/// The speed inside should be at least this part of the speed outside. A lower speed is reported, but is not a failure,
+/// because the machine may be busy with something else.
 const TARGET: f64 = 0.9;
 const SANDBOX: &str = r#"{"sandbox": {"mode": "workspace-write", "network": true}}"#;
 
@@ -65,9 +65,9 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
     fs::write(&config, SANDBOX).map_err(|error| format!("{}: {error}", config.display()))?;
     let mut reports = Vec::new();
     for build in BUILDS {
-        let mut version = Command::new("sh");
-        version.args(["-c", &format!("command -v {}", build.program)]);
-        if !process::run(&mut version, DOWNLOAD_LIMIT)?.status.success() {
+        let mut lookup = Command::new("sh");
+        lookup.args(["-c", &format!("command -v {}", build.program)]);
+        if !process::run(&mut lookup, DOWNLOAD_LIMIT)?.status.success() {
             reports.push(format!("{}: {} is not installed", build.name, build.program));
             continue;
         }
@@ -83,7 +83,7 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
     Ok(E2eResult::Passed(reports.join("; ")))
 }
 
-/// Prepares a build in a new folder, outside the sandbox, and returns how long it takes.
+/// Runs a build in a new folder and returns how long it took. What the build needs is prepared before, outside the sandbox.
 fn time(
     helve: &Helve,
     build: &RealBuild,

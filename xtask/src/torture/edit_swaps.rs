@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Progress};
 
-/// Number of swaps for which one call is made.
+/// One call is made per this many swaps.
 const SWAPS_PER_CALL: usize = 10;
 /// Number of calls after which the files outside are checked.
 const CHECK_EVERY: usize = 100;

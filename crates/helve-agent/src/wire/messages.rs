@@ -226,6 +226,7 @@ fn input<'a>(part: &'a InputPart<'a>) -> Option<KnownBlock<'a>> {
 
 fn output<'a>(part: &'a AssistantPart<'a>) -> Option<MarkedBlock<'a>> {
     match part {
+        // Only OpenAI's messages have phases.
         AssistantPart::Phase(_) => None,
         AssistantPart::Text(text) if text.trim().is_empty() => None,
         AssistantPart::Text(text) => Some(KnownBlock::Text { text }.into()),
@@ -249,8 +250,8 @@ fn result<'a>(result: &'a ResultPart<'a>) -> MarkedBlock<'a> {
 
 /// Sets cache marks: at the last block of the newest user message, and some blocks before it.
 fn mark_messages(messages: &mut [WireMessage<'_>]) {
-    let blocks = messages.iter_mut().rev().skip_while(|message| message.role != "user");
-    let mut blocks = blocks.flat_map(|message| message.content.iter_mut().rev());
+    let from_newest = messages.iter_mut().rev().skip_while(|message| message.role != "user");
+    let mut blocks = from_newest.flat_map(|message| message.content.iter_mut().rev());
     let mut mark_next = |skipped: usize| {
         let known = blocks.by_ref().skip(skipped).find_map(|block| match block {
             MarkedBlock::Known { cache_control, .. } => Some(cache_control),
@@ -267,7 +268,7 @@ fn mark_messages(messages: &mut [WireMessage<'_>]) {
 /// Reads the events of a streamed message.
 #[derive(Debug, Default)]
 pub struct MessagesDecoder {
-    /// By index.
+    /// The blocks received so far, each with the index that the provider gave it.
     blocks: Vec<(u64, PendingBlock)>,
     usage: Option<MessagesUsage>,
     stop_reason: Option<String>,

@@ -235,14 +235,14 @@ fn an_untrusted_project_cannot_redirect_a_key() {
 
 #[test]
 fn a_second_process_is_refused_and_a_killed_one_releases_its_session() {
-    let hanging =
+    let try_again_later =
         ScriptedAnswer::document(503, "application/json", "{}").header("retry-after", "60");
-    let provider = ScriptedProvider::start(vec![hanging]).unwrap();
+    let provider = ScriptedProvider::start(vec![try_again_later]).unwrap();
     let stage = Stage::new();
     configure(&stage, &provider);
     let mut command = stage.command();
     let mut child = command
-        .args(["run", "--session", "mine", "wait"])
+        .args(["run", "--session", "mine", "the prompt"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -259,5 +259,5 @@ fn a_second_process_is_refused_and_a_killed_one_releases_its_session() {
     child.kill().unwrap();
     child.wait().unwrap();
     let undone = stage.run(&["sessions", "undo", "mine"]);
-    assert_eq!(undone.transcript(), "0\nTook back: wait\n");
+    assert_eq!(undone.transcript(), "0\nTook back: the prompt\n");
 }

@@ -77,7 +77,7 @@ pub struct FoundFile {
 pub struct RestrictedRequest {
     pub tree: FileTree,
     pub rules: TreeRules,
-    /// Maximum number of restricted paths to return, and of links.
+    /// Maximum number of restricted paths to return, and also of links to return.
     pub max_results: usize,
     /// How many files, folders and links are judged by the rules before the walk ends.
     pub max_entries: usize,
@@ -88,7 +88,7 @@ pub struct RestrictedRequest {
 pub struct RestrictedFiles {
     /// Files, folders and links, those with the strictest rules first; then by path.
     pub paths: Vec<PathBuf>,
-    /// The symbolic links for which [`TreeRules::may_follow_link`] returns true. The walk does not follow them.
+    /// The symbolic links that the command may follow, by [`TreeRules::may_follow_link`]. The walk only lists them.
     pub links: Vec<PathBuf>,
     /// Whether there are more links than the request allows.
     pub has_more_links: bool,

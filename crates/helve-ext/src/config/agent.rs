@@ -65,7 +65,7 @@ pub(super) struct AgentEntry<'n> {
     pub(super) fields: &'n [ConfigEntry],
     /// The body of a Markdown file.
     pub(super) body: Option<WithSource<String>>,
-    /// The mode if none is set. `modes` folders and the key `mode` define primary agents.
+    /// The mode of an agent that sets none. Agents from a `modes` folder or from the old key `mode` are primary ones.
     pub(super) mode: AgentMode,
 }
 

@@ -1,4 +1,4 @@
-//! Finds rules without effect: those that never decide, never match, or allow what they cannot allow.
+//! Finds rules without effect: those that never decide, that never match, and allows that a stricter rule overrules.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -14,7 +14,8 @@ use super::problem::{ConfigProblem, Severity};
 use super::tree::Position;
 use super::{Agent, Config, Trust};
 
-/// Limit on comparisons per list, in characters times characters. Typical lists need a few thousand.
+/// Limit on comparisons per list. Comparing two patterns costs the product of their lengths; typical lists need a few
+/// thousand.
 const BUDGET: usize = 20_000_000;
 
 impl Config {
@@ -34,7 +35,7 @@ impl Config {
         warnings
     }
 
-    /// Returns where rules are written that never decide, because a later rule of the same file covers them.
+    /// Returns the places of the rules that never decide because a later rule of the same file covers them.
     pub fn covered_rules(&self) -> Vec<Source> {
         let root = self.root.to_string_lossy().into_owned();
         let lists = self.lists_of_rules();
@@ -91,10 +92,10 @@ impl Config {
                 by_overruling.entry(at).or_default().push(rule);
             }
         }
-        let warning = |(at, rules): (usize, Vec<&Rule>)| {
+        let to_warning = |(at, rules): (usize, Vec<&Rule>)| {
             warning(rules[0], |_| messages::overruled_allows(&agent.name, &rules, written[at].rule))
         };
-        by_overruling.into_iter().filter_map(warning).collect()
+        by_overruling.into_iter().filter_map(to_warning).collect()
     }
 }
 
@@ -137,11 +138,11 @@ impl<'r> WildRule<'r> {
         wildcard::covers(&self.rule.permission, &narrow.rule.permission)
             && !narrow.patterns.is_empty()
             && narrow.patterns.iter().all(|narrow| {
-                // A pattern for files of the workspace is also covered as one for any file.
-                let inside = narrow.strip_prefix("./").map(String::from);
+                // `./src/*` is for files of the workspace. A wide pattern may also be for any file: `src/*` or `*`.
+                let for_any_file = narrow.strip_prefix("./").map(String::from);
                 self.patterns.iter().any(|wide| {
                     includes(wide, narrow)
-                        || inside.as_ref().is_some_and(|narrow| includes(wide, narrow))
+                        || for_any_file.as_ref().is_some_and(|narrow| includes(wide, narrow))
                 })
             })
     }
@@ -165,11 +166,11 @@ fn literal_end(pattern: &str) -> &str {
 
 /// Warns about rules that a later one with another action covers, once for each such later rule.
 fn warn_about_covered(rules: &[&Rule], root: &str) -> Vec<ConfigProblem> {
-    let warning = |(covering, covered): (usize, Vec<&Rule>)| {
+    let to_warning = |(covering, covered): (usize, Vec<&Rule>)| {
         let covering = rules[covering];
         warning(covered[0], |_| messages::never_decide(&covered, covering, position(covering)?))
     };
-    covered_rules(rules, root).into_iter().filter_map(warning).collect()
+    covered_rules(rules, root).into_iter().filter_map(to_warning).collect()
 }
 
 /// Returns the rules that a later one with another action covers, by the index of the later rule.
@@ -196,7 +197,8 @@ fn covered_rules<'r>(rules: &[&'r Rule], root: &str) -> BTreeMap<usize, Vec<&'r 
     by_covering
 }
 
-/// Finds the rules that may cover another: those whose literal start begins the other's, or whose literal end ends it.
+/// Finds the rules that may cover another one, without comparing all of them. `git *` can only cover patterns that begin
+/// with `git`, and `*.env` only those that end with `.env`.
 #[derive(Default)]
 struct CoverIndex {
     /// Indices of rules by permission key.
@@ -220,7 +222,7 @@ impl CoverIndex {
         }
         let rules = self.rules.entry(key.clone()).or_default();
         for pattern in &rule.patterns {
-            // A trailing ` *` is optional, so the literal start may be longer than the text it covers.
+            // A trailing ` *` is optional: `git *` also covers `git`, without the space.
             let start = literal_start(pattern.strip_suffix(" *").unwrap_or(pattern));
             let (start, end) = (start.to_string(), literal_end(pattern).to_string());
             let entry = match start.is_empty() && !end.is_empty() {
@@ -240,13 +242,13 @@ impl CoverIndex {
         let mut found = Vec::new();
         for rules in keys.filter_map(|key| self.rules.get(key)) {
             let end = literal_end(pattern);
-            let ends = end.char_indices().filter_map(|(at, _)| rules.by_end.get(&end[at..]));
-            found.extend(ends.flatten().copied());
+            let suffixes = end.char_indices().map(|(at, _)| &end[at..]);
+            found.extend(suffixes.filter_map(|suffix| rules.by_end.get(suffix)).flatten().copied());
             for text in [pattern.as_str(), pattern.strip_prefix("./").unwrap_or(pattern)] {
                 let start = literal_start(text);
-                let ends = start.char_indices().map(|(at, _)| at).chain([start.len()]);
-                let ends = ends.filter_map(|end| rules.by_start.get(&start[..end]));
-                found.extend(ends.flatten().copied());
+                let lengths = start.char_indices().map(|(at, _)| at).chain([start.len()]);
+                let with_prefix = lengths.filter_map(|length| rules.by_start.get(&start[..length]));
+                found.extend(with_prefix.flatten().copied());
             }
         }
         found.sort_unstable_by(|a, b| b.cmp(a));
@@ -282,15 +284,15 @@ fn never_matches(rule: &Rule) -> Option<ConfigProblem> {
     warning(rule, |rule| Some(messages::never_matches(rule, why)))
 }
 
-/// Returns why a pattern of `webfetch` matches no URL. A rule that asks or denies with a pattern that is not one of URLs is
-/// compared with the URL as text, so that it still has an effect if it can match the start of a URL.
+/// Returns why a pattern of `webfetch` matches no URL. If a pattern is not a valid URL pattern, a rule that asks or denies
+/// is compared with the text of the URL instead. It has an effect then if its start can be the start of a URL.
 fn why_no_url_matches(pattern: &str, action: Action) -> Option<UrlError> {
     let why = UrlPattern::parse(pattern).err()?;
     let start = literal_start(pattern);
     let begins_url = ["http://", "https://"]
         .iter()
         .any(|scheme| scheme.starts_with(start) || start.starts_with(scheme));
-    let is_text_of_url = match why {
+    let may_match_as_text = match why {
         UrlError::Backslash | UrlError::Fragment | UrlError::HiddenCharacter => false,
         UrlError::Credentials => begins_url && !start.contains('@'),
         UrlError::TooLong
@@ -300,7 +302,7 @@ fn why_no_url_matches(pattern: &str, action: Action) -> Option<UrlError> {
         | UrlError::Zone
         | UrlError::BadPort => begins_url,
     };
-    (action == Action::Allow || !is_text_of_url).then_some(why)
+    (action == Action::Allow || !may_match_as_text).then_some(why)
 }
 
 /// What separates commands, which are judged one by one.

@@ -138,7 +138,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn add_folder(&mut self, folder: &Path) -> Vec<ConfigProblem> {
         let links = link_policy(self.layer, self.root);
-        // A folder that cannot be read has no skills; it cannot restrict anything.
+        // Unlike rules, skills restrict nothing, so that a folder which cannot be read is no reason to fail.
         let Ok(found) = self.host.skill_files(folder, links) else { return Vec::new() };
         let MarkdownFiles { files, skipped_links, truncated } = found;
         let problem = |path: PathBuf, text| {
@@ -277,7 +277,7 @@ fn plain_fields(text: &str) -> (Vec<(&str, &str)>, &str) {
         }
         rest = after;
     }
-    // A single line with a colon is more likely a sentence.
+    // Lines with a colon but without these keys are more likely sentences.
     if fields.iter().any(|(key, _)| matches!(*key, "name" | "description")) {
         (fields, rest)
     } else {
@@ -289,7 +289,7 @@ fn is_usable_name(name: &str) -> bool {
     (1..=MAX_NAME).contains(&name.len()) && !name.contains(char::is_control)
 }
 
-/// Returns the first paragraph that is neither a heading nor a comment, on one line.
+/// Returns the first paragraph of plain text on one line, or else the first heading.
 fn first_paragraph(body: &str) -> String {
     let paragraphs = body.split("\n\n").map(str::trim);
     let is_text = |it: &&str| !it.is_empty() && !it.starts_with(['#', '<', '`', '-', '|']);

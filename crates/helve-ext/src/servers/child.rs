@@ -23,7 +23,7 @@ use tokio_util::sync::CancellationToken;
 const STARTED_BY_HELVE: &str = "HELVE_STARTED_SERVER";
 
 /// Whether this process was started as an MCP server of another Helve.
-pub(super) fn is_server_of_helve() -> bool {
+pub(super) fn this_process_is_a_server_of_helve() -> bool {
     std::env::var_os(STARTED_BY_HELVE).is_some()
 }
 

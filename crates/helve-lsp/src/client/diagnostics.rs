@@ -31,7 +31,7 @@ const PULL_METHOD: &str = "textDocument/diagnostic";
 const RETRY_CODES: [i64; 2] = [-32801, -32802];
 const RETRY_DELAY: Duration = Duration::from_millis(50);
 
-/// A version of a document, and which messages of the server are newer than it.
+/// A version of a document that was sent to the server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentVersion {
     pub(super) version: i64,

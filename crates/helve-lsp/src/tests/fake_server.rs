@@ -174,7 +174,7 @@ impl FakeServer {
 
     async fn run(mut self, input: DuplexStream) {
         let mut frames = FramedRead::new(input, FrameDecoder::default());
-        let mut is_ready = true;
+        let mut is_loading = false;
         loop {
             tokio::select! {
                 frame = frames.next() => {
@@ -182,13 +182,13 @@ impl FakeServer {
                     let message: Value = serde_json::from_slice(&frame).unwrap();
                     if message["method"] == "initialized" {
                         self.ready_at = Instant::now() + self.behaviour().load;
-                        is_ready = false;
+                        is_loading = true;
                         self.report_loading(true).await;
                     }
                     self.handle(&message).await;
                 }
-                () = sleep_until(self.ready_at), if !is_ready => {
-                    is_ready = true;
+                () = sleep_until(self.ready_at), if is_loading => {
+                    is_loading = false;
                     self.report_loading(false).await;
                     for uri in self.uris() {
                         self.publish(&uri).await;

@@ -38,7 +38,7 @@ pub(super) async fn start(
     let mut socket = keeper_client::launch(detached).await?;
     let failed = |error: io::Error| SpawnError::NoKeeper(error.to_string());
     socket.write_all(&job).await.map_err(failed)?;
-    // The other Helve reports the result and waits. Until we confirm, it ends when we end.
+    // The detached Helve reports the result and waits for our confirmation. If we end before that, it ends too.
     let mut reply = Vec::new();
     let (reading, mut writing) = socket.split();
     reading.take(MAX_RESULT_BYTES).read_buf(&mut reply).await.map_err(failed)?;

@@ -1,4 +1,5 @@
-//! Reads a program's output, removes escape sequences, redacts secrets, buffers its ends and spools the whole.
+//! Reads a program's output, removes escape sequences, redacts secrets, keeps the start and the end in
+//! memory and writes all of it to a file.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -54,7 +54,7 @@ impl Form {
         Self { message: message(ask), scopes, has_default: can_be_undone(ask) }
     }
 
-    /// Returns a form that accepts every scope, for an answer to a question that this process no longer has.
+    /// Returns a form that accepts every scope, for an answer that arrives after the call with the question has ended.
     pub(crate) fn any_scope() -> Self {
         Self { message: String::new(), scopes: LASTING, has_default: false }
     }
@@ -93,7 +93,7 @@ impl Form {
     pub(super) fn answer(&self, answer: &ElicitResult) -> FormAnswer {
         let content = match answer.action {
             ElicitationAction::Accept => answer.content.as_ref(),
-            // Clients decline in a person's name even if none is there.
+            // Some clients decline by themselves when nobody is there, so this may not be a person's no.
             ElicitationAction::Decline => return FormAnswer::Final(Reply::Declined),
             ElicitationAction::Cancel | _ => return FormAnswer::Final(Reply::Unanswered),
         };

@@ -48,7 +48,7 @@ fn resolve_program(run: &mut Cow<'_, ProgramRun>, facts: &impl FileFacts) {
 fn resolve_links(run: &mut Cow<'_, ProgramRun>, at: usize, facts: &impl FileFacts) {
     let code = run.code_paths[at].clone();
     for path in &code.paths {
-        // If `..` follows a link, `link_risks` adds a risk.
+        // A `..` after a link would lead elsewhere; `shell::link_risks` adds a risk for that.
         let Some(target) = facts.resolve(&transfer::resolve_dot_dot(path)) else { continue };
         let (Some(real), Some(given)) = (target.subjects.first(), target.subjects.last()) else {
             continue;

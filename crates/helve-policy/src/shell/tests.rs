@@ -181,8 +181,8 @@ fn common_commands_are_allowed() {
     assert!(not_allowed.is_empty(), "{}", not_allowed.join("\n"));
 }
 
-/// Judges each command of `agent_commands.txt` twice: by the built-in rules alone, and by the policy above it. Few of them
-/// are asked about.
+/// Judges each command of `agent_commands.txt` twice: by the built-in rules alone, and by the policy whose name heads its
+/// section of the file. Few of them are asked about.
 #[test]
 fn commands_of_agents_need_few_questions() {
     let builtin = policy_named("builtin");
@@ -190,7 +190,8 @@ fn commands_of_agents_need_few_questions() {
     let (mut count, mut asked_by_builtin, mut asked_by_policy, mut needless) = (0, 0, 0, 0);
     let mut wrong = Vec::new();
     for (name, line) in scripts(include_str!("tests/agent_commands.txt")) {
-        // `+` is allowed, `?` asked about, `!` asked about needlessly: by the built-in rules, then by the policy.
+        // A line is like `? + git push`: the verdict of the built-in rules, that of the policy, and the command. `+` means
+        // allowed, `?` asked about, `!` asked about needlessly.
         let symbols: Vec<char> = line.chars().take(3).collect();
         let script = line.get(4..).expect("a line starts with two symbols");
         let policy = policy_named(name);

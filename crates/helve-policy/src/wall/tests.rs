@@ -206,8 +206,7 @@ fn plans_are_the_only_files_in_protected_folders_that_an_allow_covers() {
             ("edit", "lib/.helve/plans/a.md", Ask),
         ],
     );
-    let unasked = ConfiguredRules::default();
-    check_configured(unasked, &[("edit", ".helve/plans/a.md", Ask)]);
+    check_configured(ConfiguredRules::default(), &[("edit", ".helve/plans/a.md", Ask)]);
 }
 
 #[test]
@@ -263,8 +262,8 @@ fn path_patterns_match_in_all_common_spellings() {
             ("external_directory", "/optional/*", Ask),
         ],
     );
-    // An absolute pattern above the workspace also matches files in it if the rule asks or denies, never if it allows.
-    // `/*` is not above it: one `*` at the root matches absolute paths only.
+    // The workspace is below `/w`. A rule for `/w/**` that asks or denies also applies to the workspace's files, one that
+    // allows does not. `/*` applies to absolute paths only.
     check(
         "read * allow\n read /w/**/.env deny\n edit /w/** allow\n list /* deny",
         &[
@@ -528,7 +527,7 @@ proptest! {
 }
 
 #[test]
-fn an_allow_flag_does_not_suffice_if_a_rule_is_about_the_subject() {
+fn an_allow_flag_does_not_suffice_if_a_rule_other_than_a_star_matches() {
     let user = |pattern: &str| Rule::new("edit", pattern, Action::Ask, Source::Program);
     for (rules, subject, expected) in [
         (vec![], "src/main.rs", true),

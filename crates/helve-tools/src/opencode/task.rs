@@ -30,7 +30,7 @@ pub(super) struct Args {
     /// Do not wait for the result
     #[serde(default)]
     run_in_background: bool,
-    /// Default start
+    /// The default is start
     #[serde(default)]
     action: Action,
     /// Milliseconds to wait, default 30000
@@ -173,7 +173,7 @@ fn missing(parameter: &str, meaning: &str) -> ToolError {
     ToolError::new(ErrorKind::InvalidArgs, text).hint("Set it and call again.")
 }
 
-/// Cuts the description of an agent, which a file of the project may have brought.
+/// Shortens the description of an agent. It may come from a file of the project, so its length is not trusted.
 fn clip_description(text: &str) -> String {
     const MAX_DESCRIPTION: usize = 500;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");

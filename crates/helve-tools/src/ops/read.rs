@@ -13,7 +13,7 @@ use helve_core::{Ask, FileKind, Grant, Media, Resolved, ToolContext, ToolError, 
 
 use super::missing::{MissingFile, OtherSpelling, describe_missing, resolve_in_any_spelling};
 use lines::{LinePage, PageNote};
-pub(crate) use media::document_page;
+pub(crate) use media::document_window;
 
 /// A file or directory to read.
 pub(crate) struct ReadRequest<'a> {
@@ -226,7 +226,7 @@ impl OpenFile<'_> {
             let bytes = self.ctx.files.read_whole(self.grant, self.path, MAX_MEDIA_BYTES).await?;
             return match media.decode(bytes.clone(), format).await {
                 Ok(MediaContent::Picture(picture)) => Ok(ReadContent::Picture { format, picture }),
-                Ok(MediaContent::Document(document)) => Ok(ReadContent::Lines(document_page(
+                Ok(MediaContent::Document(document)) => Ok(ReadContent::Lines(document_window(
                     &bytes,
                     &document,
                     self.window,

@@ -12,7 +12,7 @@ use helve_core::{Media, Saved, ToolContext};
 use helve_text::url::WebUrl;
 
 use super::read::lines::LinePage;
-use super::read::{LineWindow, ReadLimits, document_page, notebook_text};
+use super::read::{LineWindow, ReadLimits, document_window, notebook_text};
 
 /// Maximum size of a decompressed body in bytes.
 pub(crate) const MAX_BODY: usize = 5 << 20;
@@ -146,7 +146,7 @@ async fn media_content(
     match media.decode(response.body.clone(), format).await {
         Ok(MediaContent::Picture(picture)) => Ok(Some(FetchContent::Picture { format, picture })),
         Ok(MediaContent::Document(document)) => {
-            let lines = document_page(&response.body, &document, request.window, request.limits);
+            let lines = document_window(&response.body, &document, request.window, request.limits);
             Ok(Some(FetchContent::Text { lines, page_info: ConvertedPage::default(), saved: None }))
         }
         Err(reason) => Err(FetchFailure::Undecodable { url: response.url.clone(), format, reason }),

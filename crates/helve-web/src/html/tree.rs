@@ -271,7 +271,7 @@ impl<'a> TreeBuilder<'a> {
             _ => {}
         }
         self.close_implied(tag);
-        let is_forced_hidden = self.make_room();
+        let is_forced_hidden = self.end_innermost_if_too_deep();
         let id = self.append(NodeContent::Element { tag, attributes, is_forced_hidden });
         // A slash ends only foreign elements, such as those of SVG.
         let is_foreign = || self.open.iter().rev().any(|it| matches!(it.tag, Tag::Svg | Tag::Math));
@@ -284,7 +284,7 @@ impl<'a> TreeBuilder<'a> {
 
     /// Ends the innermost element if the nesting is too deep. Returns whether that element was hidden; if so, the next one
     /// must be hidden too.
-    fn make_room(&mut self) -> bool {
+    fn end_innermost_if_too_deep(&mut self) -> bool {
         if self.open.len() < MAX_DEPTH {
             return false;
         }
@@ -346,7 +346,7 @@ impl<'a> TreeBuilder<'a> {
             return;
         }
         let Some(at) = self.open.iter().rposition(|it| it.tag == Tag::P) else { return };
-        // The paragraph itself is never reopened. Mostly there is nothing else, so that no list is allocated.
+        // The paragraph itself is never reopened. Usually nothing else is open in it, and an empty list is not allocated.
         let closed: Vec<OpenElement<'a>> =
             self.open.drain(at..).filter(|it| it.tag.is_formatting()).collect();
         for element in closed.iter().take(MAX_REOPENED) {
@@ -355,7 +355,7 @@ impl<'a> TreeBuilder<'a> {
             else {
                 continue;
             };
-            let (tag, is_forced_hidden) = (element.tag, self.make_room());
+            let (tag, is_forced_hidden) = (element.tag, self.end_innermost_if_too_deep());
             let id = self.append(NodeContent::Element { tag, attributes, is_forced_hidden });
             self.open.push(OpenElement { id, ..*element });
         }

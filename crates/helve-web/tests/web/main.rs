@@ -2,7 +2,7 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    reason = "the tests are servers themselves, and one that cannot be set up has failed"
+    reason = "the tests are servers themselves, and a test that cannot be set up has failed"
 )]
 
 mod addresses;

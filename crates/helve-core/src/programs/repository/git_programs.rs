@@ -110,7 +110,7 @@ pub(super) fn kind_for_setting(setting: &GitSetting) -> Option<GitCommandKind> {
         ("diff", "external" | "command" | "textconv") => GitCommandKind::Reading,
         ("include" | "includeif", "path") => GitCommandKind::Reading,
         ("core", "hookspath") => GitCommandKind::Reading,
-        // With this setting git reads submodules that only the history contains.
+        // With this setting git starts itself in submodules, where their own configuration applies.
         ("diff", "submodule") if value != "short" => GitCommandKind::Reading,
         ("status", "submodulesummary") => GitCommandKind::Reading,
         // `git log` runs this program if its format shows signatures. The format can be set outside the repository too.
@@ -193,8 +193,8 @@ pub(super) fn kind_for_hook(name: &str) -> Option<GitCommandKind> {
     }
 }
 
-/// The hooks that git runs. [`kind_for_hook`] handles `post-index-change` itself.
-const HOOKS: [&str; 27] = [
+/// The hooks that run only when git changes something. The others are in [`kind_for_hook`].
+const HOOKS: [&str; 26] = [
     "applypatch-msg",
     "pre-applypatch",
     "post-applypatch",
@@ -212,7 +212,6 @@ const HOOKS: [&str; 27] = [
     "proc-receive",
     "post-receive",
     "post-update",
-    "reference-transaction",
     "push-to-checkout",
     "pre-auto-gc",
     "post-rewrite",

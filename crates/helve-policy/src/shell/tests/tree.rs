@@ -130,7 +130,7 @@ impl FileFacts for Tree {
         let follows_links =
             query.permission == "read" && query.filter.links == LinkHandling::Followed;
         let opens_links = query.permission == "edit" || query.filter.links != LinkHandling::Skipped;
-        let is_tracked = query.filter.listing != TreeListing::Directory;
+        let lists_tracked_only = query.filter.listing != TreeListing::Directory;
         let start = match query.filter.listing {
             TreeListing::Directory | TreeListing::Tracked => query.folder.trim_end_matches('/'),
             TreeListing::TrackedAnywhere => ROOT,
@@ -143,13 +143,13 @@ impl FileFacts for Tree {
             }
             for entry in self.list(&folder)? {
                 let path = format!("{folder}/{}", entry.name);
-                if is_tracked && UNTRACKED.contains(&entry.name.as_str()) {
+                if lists_tracked_only && UNTRACKED.contains(&entry.name.as_str()) {
                     continue;
                 }
                 let Some(facts) = self.resolve(&path) else { continue };
                 if (entry.is_folder || entry.is_link && follows_links && facts.is_folder)
                     && enters(&entry, &query.filter)
-                    // A loop of links.
+                    // Ends loops of links.
                     && path.len() < 200
                 {
                     pending.push(path.clone());

@@ -232,6 +232,7 @@ fn a_kill_before_the_result_is_recorded_leaves_the_intended_change() {
         let store = SqliteStore::at(folder.into());
         block_on(run_line(&store, "edit whole /p/a 1 2"));
         block_on(run_line(&store, "begin half /p/a 2"));
+        // `-`: the change removes the file.
         block_on(run_line(&store, "begin new /p/b -"));
         print("begun");
         // The process waits until it is killed.

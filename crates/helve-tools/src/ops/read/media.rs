@@ -12,8 +12,9 @@ const MAX_ATTACHED_BYTES: usize = 8 << 20;
 /// Number of bytes at the start of a file that are checked for being text.
 const SAMPLE_BYTES: usize = 4096;
 
-/// Returns a window of the text of a document. The first window also has the document as an attachment.
-pub(crate) fn document_page(
+/// Returns a window of lines of a document's text, all pages together. The first window also has the document as an
+/// attachment.
+pub(crate) fn document_window(
     bytes: &Bytes,
     document: &Document,
     window: LineWindow,
