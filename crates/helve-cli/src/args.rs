@@ -382,7 +382,10 @@ pub(crate) struct InstallArgs {
     /// Name of the server entry
     #[arg(long, default_value = "helve")]
     pub(crate) name: String,
-    /// Remove Helve, restoring the file exactly
+    /// Also switch off the program's own file and shell tools, so that a model does not see two of each
+    #[arg(long, conflicts_with_all = ["remove", "print"])]
+    pub(crate) replace: bool,
+    /// Remove Helve, restoring the file exactly; also switches the program's own tools on again
     #[arg(long, conflicts_with = "print")]
     pub(crate) remove: bool,
     /// Print what would be written, without writing it; without a program, print the common `mcpServers` JSON

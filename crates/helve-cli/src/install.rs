@@ -3,17 +3,19 @@
 mod client;
 mod file;
 mod json;
+mod own_tools;
+mod plan;
 mod toml;
 
 use std::io::{BufRead, IsTerminal, Write};
-use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-
+use clap::ValueEnum;
 use serde_json::{Value, json};
 
 use self::client::ConfigTarget;
 use self::file::InstallRecord;
+use self::plan::PlannedFile;
 use crate::args::{GlobalArgs, InstallArgs, InstallClient, InstallPermission};
 use crate::output::{self, BOLD, DIM, PLAIN};
 use crate::{Exit, output::GREEN};
@@ -41,43 +43,77 @@ pub(crate) fn run(common: &GlobalArgs, install: &InstallArgs) -> anyhow::Result<
             "name a program: claude-code, codex, opencode, cursor, vscode, zed or gemini-cli; for others use --print"
         );
     };
-    let target = ConfigTarget::find(client)?;
-    let before = file::read(&target.path)?;
-    let after = if install.remove {
-        target.remove_entry(before.as_deref(), &entry.name)
-    } else {
-        target.add_entry(before.as_deref(), &entry)
+    let files = match install.remove {
+        true => plan::remove(client, &entry.name)?,
+        false => plan::install(client, &entry, install.replace)?,
     };
-    let after = after.with_context(|| target.path.display().to_string())?;
-    let Some(mut after) = after else {
+    if files.is_empty() {
+        let path = ConfigTarget::find(client)?.path;
         let state = if install.remove { "is not configured" } else { "is already configured" };
-        output::print(&format!(
-            "{}: {} {state}; nothing to do.\n",
-            target.path.display(),
-            entry.name
-        ))?;
+        if common.json {
+            output::print_bytes(result_json(&files).as_bytes())?;
+        } else {
+            output::print(&format!(
+                "{}: {} {state}; nothing to do.\n",
+                path.display(),
+                entry.name
+            ))?;
+        }
         return Ok(Exit::Done);
-    };
-    // If the file is unchanged since the install, restore the exact original.
-    let record = InstallRecord::load(&target.path, &entry.name)?;
-    if install.remove
-        && let Some(original) =
-            record.and_then(|record| record.original_if_unchanged(before.as_deref()))
-    {
-        after = original;
     }
-    print_diff(&target.path, before.as_deref(), &after)?;
-    if !install.remove {
-        warn_about_refusals(client, install.permission)?;
+    if common.json {
+        output::print_bytes(result_json(&files).as_bytes())?;
+    } else {
+        for file in &files {
+            print_diff(file)?;
+        }
+        if !install.remove {
+            warn_about_refusals(client, install.permission)?;
+        }
     }
     if !common.yes && std::io::stdin().is_terminal() && !confirm()? {
         output::print("Nothing written.\n")?;
         return Ok(Exit::Refused);
     }
-    write(&target.path, before.as_deref(), &after, install, &entry.name)?;
-    let outcome = if install.remove { "removed from" } else { "added to" };
-    output::print(&format!("{GREEN}{}{PLAIN} {outcome} {}\n", entry.name, target.path.display()))?;
+    for file in &files {
+        write(file, &entry.name)?;
+    }
+    if !common.json {
+        print_outcome(client, install, &entry.name, &files)?;
+    }
     Ok(Exit::Done)
+}
+
+/// Says what was written and how to undo it.
+fn print_outcome(
+    client: InstallClient,
+    install: &InstallArgs,
+    name: &str,
+    files: &[PlannedFile],
+) -> anyhow::Result<()> {
+    let outcome = if install.remove { "removed from" } else { "added to" };
+    let paths: Vec<_> = files.iter().map(|file| file.path.display().to_string()).collect();
+    output::print(&format!("{GREEN}{name}{PLAIN} {outcome} {}\n", paths.join(" and ")))?;
+    if !install.replace {
+        return Ok(());
+    }
+    let own_tools = own_tools::of(client, name)?.ok();
+    let note = own_tools.and_then(|own_tools| own_tools.note).unwrap_or_default();
+    let program = client.to_possible_value().map(|value| value.get_name().to_owned());
+    let mut undo = format!("helve install {} --remove", program.unwrap_or_default());
+    if name != "helve" {
+        undo.push_str(&format!(" --name {name}"));
+    }
+    let text = format!(
+        "The program's own file and shell tools are off, so that a model sees each tool once. {note}"
+    );
+    output::print(&format!("{}\nTo undo all of this: {undo}\n", text.trim_end()))
+}
+
+/// Returns the changes as JSON.
+fn result_json(files: &[PlannedFile]) -> String {
+    let change = |file: &PlannedFile| json!({"path": file.path, "diff": diff(file)});
+    format!("{:#}\n", json!({"files": files.iter().map(change).collect::<Vec<_>>()}))
 }
 
 /// Returns an error for options that would have no effect on the server entry.
@@ -110,25 +146,15 @@ fn warn_about_refusals(client: InstallClient, permission: InstallPermission) -> 
     ))
 }
 
-/// Writes the file. On removal, deletes a file that the install had created. Records what is needed to restore the
-/// original.
-fn write(
-    path: &Path,
-    before: Option<&str>,
-    after: &str,
-    install: &InstallArgs,
-    name: &str,
-) -> anyhow::Result<()> {
-    let delete = install.remove && after.is_empty();
-    if delete {
-        file::remove(path)?;
-    } else {
-        file::write(path, after)?;
+/// Writes or deletes the file, and records what is needed to restore the original.
+fn write(file: &PlannedFile, name: &str) -> anyhow::Result<()> {
+    match &file.after {
+        Some(text) => file::write(&file.path, text)?,
+        None => file::remove(&file.path)?,
     }
-    if install.remove {
-        InstallRecord::delete(path, name)
-    } else {
-        InstallRecord::save(path, name, before, after)
+    match &file.record {
+        Some(record) => record.save(&file.path, name),
+        None => InstallRecord::delete(&file.path, name),
     }
 }
 
@@ -168,12 +194,16 @@ fn print(entry: &HelveEntry, client: Option<InstallClient>) -> anyhow::Result<Ex
     Ok(Exit::Done)
 }
 
-fn print_diff(path: &Path, before: Option<&str>, after: &str) -> anyhow::Result<()> {
-    output::print(&format!("{BOLD}{}{PLAIN}\n", path.display()))?;
-    let shown: PathBuf = path.file_name().map(PathBuf::from).unwrap_or_default();
-    let after = (!after.is_empty()).then_some(after.as_bytes());
-    let text = helve::difference(&shown.display().to_string(), before.map(str::as_bytes), after);
-    output::print_escaped(&text)
+fn print_diff(file: &PlannedFile) -> anyhow::Result<()> {
+    output::print(&format!("{BOLD}{}{PLAIN}\n", file.path.display()))?;
+    output::print_escaped(&diff(file))
+}
+
+fn diff(file: &PlannedFile) -> String {
+    let name = file.path.file_name().unwrap_or_default().display().to_string();
+    let [before, after] =
+        [&file.before, &file.after].map(|text| text.as_deref().map(str::as_bytes));
+    helve::difference(&name, before, after)
 }
 
 fn confirm() -> anyhow::Result<bool> {

@@ -10,7 +10,7 @@ use crate::args::InstallClient;
 
 /// The configuration file of a program.
 pub(super) struct ConfigTarget {
-    client: InstallClient,
+    pub(super) client: InstallClient,
     pub(super) path: PathBuf,
 }
 
@@ -62,10 +62,10 @@ impl ConfigTarget {
                 entry.name
             ),
             Some(_) => {
-                let text = json_file::remove_entry(text, section, &entry.name)?;
-                json_file::add_entry(&text, section, &entry.name, &value).map(Some)
+                let text = json_file::unset(text, &[section, &entry.name])?;
+                json_file::set(&text, &[section, &entry.name], &value).map(Some)
             }
-            None => json_file::add_entry(text, section, &entry.name, &value).map(Some),
+            None => json_file::set(text, &[section, &entry.name], &value).map(Some),
         }
     }
 
@@ -84,7 +84,7 @@ impl ConfigTarget {
             Some(existing) if !entry_starts_helve(&existing) => {
                 bail!("{section}.{name} is another server ({existing}), so it is not removed")
             }
-            Some(_) => json_file::remove_entry(text, section, name).map(Some),
+            Some(_) => json_file::unset(text, &[section, name]).map(Some),
         }
     }
 }

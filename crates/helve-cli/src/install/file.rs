@@ -12,6 +12,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, bail};
 use serde_json::{Value, json};
 
+use super::own_tools::Replaced;
+
 /// Maximum size of a configuration file in bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
@@ -61,8 +63,11 @@ pub(super) fn remove(path: &Path) -> anyhow::Result<()> {
 
 /// A file before and after an install, so that removing the entry can restore it exactly.
 pub(super) struct InstallRecord {
-    before: Option<String>,
-    after: String,
+    /// The file without Helve; `None` if there was no file.
+    pub(super) before: Option<String>,
+    pub(super) after: String,
+    /// Settings that were replaced to switch the program's own tools off.
+    pub(super) replaced: Vec<Replaced>,
 }
 
 impl InstallRecord {
@@ -70,26 +75,15 @@ impl InstallRecord {
         let Some(text) = read(&record_path(path, name)?)? else { return Ok(None) };
         let Ok(value) = serde_json::from_str::<Value>(&text) else { return Ok(None) };
         let Some(after) = value["after"].as_str().map(str::to_owned) else { return Ok(None) };
-        Ok(Some(Self { before: value["before"].as_str().map(str::to_owned), after }))
+        let replaced = value["replaced"].as_array().into_iter().flatten();
+        let replaced = replaced.filter_map(Replaced::from_json).collect();
+        Ok(Some(Self { before: value["before"].as_str().map(str::to_owned), after, replaced }))
     }
 
-    /// Returns the original text if the file is unchanged since the install. Empty if there was no file.
-    pub(super) fn original_if_unchanged(&self, current: Option<&str>) -> Option<String> {
-        (current == Some(self.after.as_str())).then(|| self.before.clone().unwrap_or_default())
-    }
-
-    pub(super) fn save(
-        path: &Path,
-        name: &str,
-        before: Option<&str>,
-        after: &str,
-    ) -> anyhow::Result<()> {
-        // A second install keeps the original text of the first, so that removal restores that.
-        let before = match Self::load(path, name)? {
-            Some(record) if before == Some(record.after.as_str()) => record.before,
-            Some(_) | None => before.map(str::to_owned),
-        };
-        write(&record_path(path, name)?, &json!({"before": before, "after": after}).to_string())
+    pub(super) fn save(&self, path: &Path, name: &str) -> anyhow::Result<()> {
+        let replaced: Vec<Value> = self.replaced.iter().map(Replaced::to_json).collect();
+        let record = json!({"before": self.before, "after": self.after, "replaced": replaced});
+        write(&record_path(path, name)?, &record.to_string())
     }
 
     pub(super) fn delete(path: &Path, name: &str) -> anyhow::Result<()> {

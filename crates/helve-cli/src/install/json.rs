@@ -1,7 +1,7 @@
-//! Inserts or removes one entry in JSON with comments. All other bytes stay the same. Does no I/O.
+//! Sets and removes entries in JSON with comments. All other bytes stay the same. Does no I/O.
 
 use anyhow::{anyhow, bail};
-use jsonc_parser::ast::{Object, ObjectProp, Value as Ast};
+use jsonc_parser::ast::{Array, Object, ObjectProp, Value as Ast};
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 use serde_json::Value;
@@ -9,48 +9,102 @@ use serde_json::Value;
 /// Returns the value at a path, if there is one.
 pub(super) fn get(text: &str, path: &[&str]) -> anyhow::Result<Option<Value>> {
     let Some(root) = parse(text)? else { return Ok(None) };
-    let mut object = root;
+    Ok(find(&root, path)?.map(to_serde))
+}
+
+/// Returns the text with a value at a path. Missing objects on the way are created; a new entry becomes the first one.
+pub(super) fn set(text: &str, path: &[&str], value: &Value) -> anyhow::Result<String> {
+    let Some(root) = parse(text)? else {
+        let nested = nest(path, value.clone());
+        return Ok(format!("{text}{nested:#}\n"));
+    };
+    let mut object = &root;
     for (depth, key) in path.iter().enumerate() {
-        let Some(found) = property(&object, key) else { return Ok(None) };
-        if depth + 1 == path.len() {
-            return Ok(Some(to_serde(&found.value)));
+        let rest = &path[depth + 1..];
+        match property(object, key).map(|found| &found.value) {
+            None => return Ok(insert_property(text, object, key, &nest(rest, value.clone()))),
+            Some(old) if rest.is_empty() => {
+                let indent = indent_of(text, old.start());
+                let new = indented(&format!("{value:#}"), indent, indent_unit(text));
+                return Ok(format!("{}{new}{}", &text[..old.start()], &text[old.end()..]));
+            }
+            Some(Ast::Object(inner)) => object = inner,
+            Some(_) => bail!("{key} is not an object"),
         }
-        object = match &found.value {
-            Ast::Object(inner) => inner.clone(),
+    }
+    Ok(text.into())
+}
+
+/// Returns the text without the entry at a path, and without the objects around it that become empty.
+pub(super) fn unset(text: &str, path: &[&str]) -> anyhow::Result<String> {
+    let Some(root) = parse(text)? else { return Ok(text.into()) };
+    let mut object = &root;
+    // What to remove: the entry, or the outermost object around it that holds nothing else.
+    let mut removed: Option<(&Object<'_>, &ObjectProp<'_>)> = None;
+    for (depth, key) in path.iter().enumerate() {
+        let Some(found) = property(object, key) else { return Ok(text.into()) };
+        let is_alone = object.properties.len() == 1 && !Container::of(object).has_comment(text);
+        if removed.is_none() || !is_alone {
+            removed = Some((object, found));
+        }
+        match &found.value {
+            Ast::Object(inner) => object = inner,
+            _ if depth + 1 == path.len() => {}
             _ => bail!("{key} is not an object"),
+        }
+    }
+    let Some((object, found)) = removed else { return Ok(text.into()) };
+    Ok(Container::of(object).remove(text, (found.start(), found.end())))
+}
+
+/// Returns the text with further texts at the start of a list, which is created if necessary.
+pub(super) fn add_items(text: &str, path: &[&str], items: &[&str]) -> anyhow::Result<String> {
+    let Some(root) = parse(text)? else { return set(text, path, &Value::from(items.to_vec())) };
+    match find(&root, path)? {
+        None => set(text, path, &Value::from(items.to_vec())),
+        Some(Ast::Array(list)) => {
+            let render = |item: &&str| Value::from(*item).to_string();
+            Ok(Container::of_list(list).insert(text, &items.iter().map(render).collect::<Vec<_>>()))
+        }
+        Some(_) => bail!("{} is not a list", path.join(".")),
+    }
+}
+
+/// Returns the text without some texts of a list, and without the list if it becomes empty.
+pub(super) fn remove_items(text: &str, path: &[&str], items: &[&str]) -> anyhow::Result<String> {
+    let mut text = text.to_owned();
+    for item in items {
+        let Some(root) = parse(&text)? else { return Ok(text) };
+        let Some(Ast::Array(list)) = find(&root, path)? else { return Ok(text) };
+        let is_item =
+            |element: &&Ast<'_>| matches!(element, Ast::StringLit(text) if text.value == *item);
+        let Some(element) = list.elements.iter().find(is_item) else { continue };
+        let container = Container::of_list(list);
+        text = match container.children.len() == 1 && !container.has_comment(&text) {
+            true => unset(&text, path)?,
+            false => container.remove(&text, (element.start(), element.end())),
         };
     }
+    Ok(text)
+}
+
+/// Wraps a value in objects with the keys of a path.
+fn nest(path: &[&str], value: Value) -> Value {
+    path.iter().rev().fold(value, |value, key| serde_json::json!({*key: value}))
+}
+
+/// Returns the syntax tree at a path.
+fn find<'a, 't>(root: &'a Object<'t>, path: &[&str]) -> anyhow::Result<Option<&'a Ast<'t>>> {
+    let mut object = root;
+    for (depth, key) in path.iter().enumerate() {
+        let Some(found) = property(object, key) else { return Ok(None) };
+        match &found.value {
+            value if depth + 1 == path.len() => return Ok(Some(value)),
+            Ast::Object(inner) => object = inner,
+            _ => bail!("{key} is not an object"),
+        }
+    }
     Ok(None)
-}
-
-/// Returns the text with a new first entry in a section, which is created if necessary.
-pub(super) fn add_entry(
-    text: &str,
-    section: &str,
-    name: &str,
-    value: &Value,
-) -> anyhow::Result<String> {
-    let Some(root) = parse(text)? else {
-        let config = serde_json::json!({section: {name: value}});
-        return Ok(format!("{text}{config:#}\n"));
-    };
-    match property(&root, section).map(|found| &found.value) {
-        Some(Ast::Object(inner)) => Ok(insert(text, inner, name, value)),
-        Some(_) => bail!("{section} is not an object"),
-        None => Ok(insert(text, &root, section, &serde_json::json!({name: value}))),
-    }
-}
-
-/// Returns the text without an entry, and without its section if the section becomes empty.
-pub(super) fn remove_entry(text: &str, section: &str, name: &str) -> anyhow::Result<String> {
-    let Some(root) = parse(text)? else { return Ok(text.into()) };
-    let Some(section_property) = property(&root, section) else { return Ok(text.into()) };
-    let Ast::Object(inner) = &section_property.value else { bail!("{section} is not an object") };
-    let Some(found) = property(inner, name) else { return Ok(text.into()) };
-    if inner.properties.len() == 1 && !has_comment(text, inner) {
-        return Ok(remove(text, &root, section_property));
-    }
-    Ok(remove(text, inner, found))
 }
 
 fn parse(text: &str) -> anyhow::Result<Option<Object<'_>>> {
@@ -66,62 +120,108 @@ fn property<'a, 't>(object: &'a Object<'t>, key: &str) -> Option<&'a ObjectProp<
     object.properties.iter().find(|property| property.name.as_str() == key)
 }
 
-/// Inserts an entry as the first one, so that existing commas and comments stay unchanged.
-fn insert(text: &str, object: &Object<'_>, name: &str, value: &Value) -> String {
-    let inside_start = object.start() + 1;
-    let (before, after) = text.split_at(inside_start);
-    let Some(first) = object.properties.first() else {
-        let indent = indent_of(text, object.start());
-        let unit = indent_unit(text);
-        let entry = render_entry(name, value, &format!("{indent}{unit}"), unit);
-        // Only comments and whitespace can be between the braces. Comments are kept.
-        let inside = after.trim_start();
-        let close = if inside.starts_with('}') { format!("\n{indent}") } else { String::new() };
-        let rest = if inside.starts_with('}') { inside } else { after };
-        return format!("{before}\n{indent}{unit}{entry}{close}{rest}");
+fn insert_property(text: &str, object: &Object<'_>, name: &str, value: &Value) -> String {
+    let container = Container::of(object);
+    let name = Value::from(name);
+    let value = match container.is_on_one_line(text) {
+        true => value.to_string(),
+        false => format!("{value:#}"),
     };
-    let gap = &text[inside_start..first.start()];
-    if !gap.contains('\n') {
-        let entry = format!("{}: {value}", Value::from(name));
-        return format!("{before}{gap}{entry}, {}", after.get(gap.len()..).unwrap_or_default());
-    }
-    let indent = indent_of(text, first.start());
-    let entry = render_entry(name, value, indent, indent_unit(text));
-    format!("{before}\n{indent}{entry},{after}")
+    container.insert(text, &[format!("{name}: {value}")])
 }
 
-/// Removes an entry with the whitespace before it and the comma after it. If no comma follows, the comma before the
-/// entry is removed instead.
-fn remove(text: &str, object: &Object<'_>, entry: &ObjectProp<'_>) -> String {
-    let (inside_start, inside_end) = (object.start() + 1, object.end() - 1);
-    if object.properties.len() == 1 && !has_comment(text, object) {
-        return format!("{}{}", &text[..inside_start], &text[inside_end..]);
+/// An object or a list, as the places of its braces and of what it contains.
+struct Container {
+    start: usize,
+    end: usize,
+    children: Vec<(usize, usize)>,
+}
+
+impl Container {
+    fn of(object: &Object<'_>) -> Self {
+        let children = object.properties.iter().map(|child| (child.start(), child.end()));
+        Self { start: object.start(), end: object.end(), children: children.collect() }
     }
-    let start = text[..entry.start()].trim_end().len().max(inside_start);
-    let after = &text[entry.end()..inside_end];
-    if let Some(rest) = after.trim_start().strip_prefix(',') {
-        let mut end = inside_end - rest.len();
-        // On a single line, the space after the comma was inserted with the entry.
-        if !text[start..entry.start()].contains('\n') && rest.starts_with(' ') {
-            end += 1;
+
+    fn of_list(list: &Array<'_>) -> Self {
+        let children = list.elements.iter().map(|child| (child.start(), child.end()));
+        Self { start: list.start(), end: list.end(), children: children.collect() }
+    }
+
+    /// Whether the first entry stands on the same line as the brace before it.
+    fn is_on_one_line(&self, text: &str) -> bool {
+        let first = self.children.first();
+        first.is_some_and(|first| !text[self.start..first.0].contains('\n'))
+    }
+
+    /// Inserts entries as the first ones, so that existing commas and comments stay unchanged.
+    fn insert(&self, text: &str, entries: &[String]) -> String {
+        let (before, after) = text.split_at(self.start + 1);
+        let Some(first) = self.children.first() else {
+            let indent = indent_of(text, self.start);
+            let unit = indent_unit(text);
+            let inner = format!("{indent}{unit}");
+            let entries = entries.iter().map(|entry| indented(entry, &inner, unit));
+            let entries = entries.collect::<Vec<_>>().join(&format!(",\n{inner}"));
+            // Only comments and whitespace can be between the braces. Comments are kept.
+            let inside = after.trim_start();
+            let is_empty = inside.starts_with(['}', ']']);
+            let close = if is_empty { format!("\n{indent}") } else { String::new() };
+            let rest = if is_empty { inside } else { after };
+            return format!("{before}\n{inner}{entries}{close}{rest}");
+        };
+        if self.is_on_one_line(text) {
+            let gap = &text[self.start + 1..first.0];
+            let rest = after.get(gap.len()..).unwrap_or_default();
+            return format!("{before}{gap}{}, {rest}", entries.join(", "));
         }
-        return format!("{}{}", &text[..start], &text[end..]);
+        let indent = indent_of(text, first.0);
+        let mut inserted = String::new();
+        for entry in entries {
+            let entry = indented(entry, indent, indent_unit(text));
+            inserted.push_str(&format!("\n{indent}{entry},"));
+        }
+        format!("{before}{inserted}{after}")
     }
-    let previous = object.properties.iter().rev().find(|property| property.end() <= entry.start());
-    let comma = previous.and_then(|previous| {
+
+    /// Removes an entry with the whitespace before it and the comma after it. If no comma follows, the comma before the
+    /// entry is removed instead.
+    fn remove(&self, text: &str, entry: (usize, usize)) -> String {
+        let (inside_start, inside_end) = (self.start + 1, self.end - 1);
+        if self.children.len() == 1 && !self.has_comment(text) {
+            return format!("{}{}", &text[..inside_start], &text[inside_end..]);
+        }
+        let start = text[..entry.0].trim_end().len().max(inside_start);
+        let after = &text[entry.1..inside_end];
+        if let Some(rest) = after.trim_start().strip_prefix(',') {
+            let mut end = inside_end - rest.len();
+            // On a single line, the space after the comma was inserted with the entry.
+            if !text[start..entry.0].contains('\n') && rest.starts_with(' ') {
+                end += 1;
+            }
+            return format!("{}{}", &text[..start], &text[end..]);
+        }
+        let previous = self.children.iter().rev().find(|child| child.1 <= entry.0);
         // Between two entries there are only whitespace, comments and one comma.
-        find_comma(text, previous.end(), entry.start())
-    });
-    match comma {
-        Some(comma) => {
-            format!(
-                "{}{}{}",
-                &text[..comma],
-                &text[comma + 1..start.max(comma + 1)],
-                &text[entry.end()..]
-            )
+        let comma = previous.and_then(|previous| find_comma(text, previous.1, entry.0));
+        match comma {
+            Some(comma) => {
+                let kept = &text[comma + 1..start.max(comma + 1)];
+                format!("{}{kept}{}", &text[..comma], &text[entry.1..])
+            }
+            None => format!("{}{}", &text[..start], &text[entry.1..]),
         }
-        None => format!("{}{}", &text[..start], &text[entry.end()..]),
+    }
+
+    fn has_comment(&self, text: &str) -> bool {
+        let mut from = self.start + 1;
+        let mut gaps = Vec::new();
+        for child in &self.children {
+            gaps.push(&text[from..child.0]);
+            from = child.1;
+        }
+        gaps.push(&text[from..self.end - 1]);
+        gaps.iter().any(|gap| gap.contains('/'))
     }
 }
 
@@ -143,20 +243,8 @@ fn find_comma(text: &str, from: usize, to: usize) -> Option<usize> {
     None
 }
 
-/// Whether an object contains comments.
-fn has_comment(text: &str, object: &Object<'_>) -> bool {
-    let mut from = object.start() + 1;
-    let mut gaps = Vec::new();
-    for property in &object.properties {
-        gaps.push(&text[from..property.start()]);
-        from = property.end();
-    }
-    gaps.push(&text[from..object.end() - 1]);
-    gaps.iter().any(|gap| gap.contains('/'))
-}
-
-fn render_entry(name: &str, value: &Value, indent: &str, unit: &str) -> String {
-    let pretty = format!("{}: {value:#}", Value::from(name));
+/// Indents every line but the first; the text has two spaces per level.
+fn indented(pretty: &str, indent: &str, unit: &str) -> String {
     let mut lines = pretty.lines();
     let mut indented = lines.next().unwrap_or_default().to_owned();
     for line in lines {
@@ -217,10 +305,10 @@ mod tests {
     /// Checks that inserting and removing an entry restores the text.
     fn check(text: &str, expected: Expect) {
         let value = json!({"command": "helve", "args": ["mcp"]});
-        let added = add_entry(text, "mcp", "helve", &value).unwrap();
+        let added = set(text, &["mcp", "helve"], &value).unwrap();
         expected.assert_eq(&added);
         assert_eq!(get(&added, &["mcp", "helve"]).unwrap(), Some(value));
-        assert_eq!(remove_entry(&added, "mcp", "helve").unwrap(), text);
+        assert_eq!(unset(&added, &["mcp", "helve"]).unwrap(), text);
     }
 
     #[test]
@@ -290,7 +378,7 @@ mod tests {
     #[test]
     fn removes_an_entry_and_its_comma() {
         let check = |text: &str, expected: Expect| {
-            expected.assert_eq(&remove_entry(text, "mcp", "helve").unwrap())
+            expected.assert_eq(&unset(text, &["mcp", "helve"]).unwrap())
         };
         check(
             "{\"mcp\": {\"a\": 1, // one, two\n \"helve\": {}\n}}",
@@ -315,8 +403,63 @@ mod tests {
 
     #[test]
     fn invalid_files_are_refused() {
-        assert!(add_entry("{", "mcp", "helve", &Value::Null).is_err());
-        assert!(add_entry("[]", "mcp", "helve", &Value::Null).is_err());
-        assert!(add_entry(r#"{"mcp": 1}"#, "mcp", "helve", &Value::Null).is_err());
+        assert!(set("{", &["mcp", "helve"], &Value::Null).is_err());
+        assert!(set("[]", &["mcp", "helve"], &Value::Null).is_err());
+        assert!(set(r#"{"mcp": 1}"#, &["mcp", "helve"], &Value::Null).is_err());
+    }
+
+    #[test]
+    fn items_are_added_to_a_list_and_removed_again() {
+        let check = |text: &str, expected: Expect| {
+            let (path, items) = (["permissions", "deny"], ["Bash", "Edit"]);
+            let added = add_items(text, &path, &items).unwrap();
+            expected.assert_eq(&added);
+            assert_eq!(remove_items(&added, &path, &items).unwrap(), text);
+        };
+        check(
+            "{\n  \"permissions\": {\n    \"deny\": [\n      \"WebFetch\" // mine\n    ]\n  }\n}\n",
+            expect![[r#"
+                {
+                  "permissions": {
+                    "deny": [
+                      "Bash",
+                      "Edit",
+                      "WebFetch" // mine
+                    ]
+                  }
+                }
+            "#]],
+        );
+        check(
+            r#"{"permissions": {"deny": ["WebFetch"]}}"#,
+            expect![[r#"{"permissions": {"deny": ["Bash", "Edit", "WebFetch"]}}"#]],
+        );
+        check(
+            "{\n  \"permissions\": {\n    \"allow\": []\n  }\n}\n",
+            expect![[r#"
+                {
+                  "permissions": {
+                    "deny": [
+                      "Bash",
+                      "Edit"
+                    ],
+                    "allow": []
+                  }
+                }
+            "#]],
+        );
+        assert!(
+            add_items(r#"{"permissions": {"deny": 1}}"#, &["permissions", "deny"], &["x"]).is_err()
+        );
+    }
+
+    #[test]
+    fn a_value_is_replaced_in_its_place() {
+        let text = "{\n  \"tools\": {\n    \"bash\": true, // mine\n    \"x\": 1\n  }\n}\n";
+        let off = set(text, &["tools", "bash"], &json!(false)).unwrap();
+        assert_eq!(off, text.replace("true", "false"));
+        let deep =
+            set("{}", &["agent", "profiles", "write", "tools", "grep"], &json!(false)).unwrap();
+        assert_eq!(unset(&deep, &["agent", "profiles", "write", "tools", "grep"]).unwrap(), "{}");
     }
 }

@@ -1,7 +1,7 @@
-//! Appends or removes one table in TOML text. The rest stays the same. Does no I/O.
+//! Appends or removes one table, or sets a flag, in TOML text. The rest stays the same. Does no I/O.
 
 use anyhow::{anyhow, bail};
-use toml_edit::{DocumentMut, Item, Value};
+use toml_edit::{DocumentMut, Item, Value, value};
 
 use super::HelveEntry;
 use super::client::starts_helve;
@@ -32,13 +32,7 @@ pub(super) fn add_entry(text: &str, entry: &HelveEntry) -> anyhow::Result<Option
             document.to_string()
         }
     };
-    let gap = match text.as_str() {
-        "" => "",
-        text if text.ends_with("\n\n") => "",
-        text if text.ends_with('\n') => "\n",
-        _ => "\n\n",
-    };
-    Ok(Some(format!("{text}{gap}{}", fragment(entry))))
+    Ok(Some(append(&text, &fragment(entry))))
 }
 
 /// Returns the text without the entry, or `None` if it is not there.
@@ -63,6 +57,65 @@ pub(super) fn fragment(entry: &HelveEntry) -> String {
         text(&entry.program),
         args.join(", ")
     )
+}
+
+/// Returns the flag at a path of a table and a key, if there is one.
+pub(super) fn get_flag(text: &str, path: &[&str]) -> anyhow::Result<Option<serde_json::Value>> {
+    let (table, key) = table_and_key(path)?;
+    let document = parse(text)?;
+    let flag = document.get(table).and_then(|table| table.get(key)).and_then(Item::as_bool);
+    Ok(flag.map(serde_json::Value::from))
+}
+
+/// Returns the text with the flag. A missing table is appended.
+pub(super) fn set_flag(text: &str, path: &[&str], flag: bool) -> anyhow::Result<String> {
+    let (table, key) = table_and_key(path)?;
+    let mut document = parse(text)?;
+    match document.get_mut(table) {
+        Some(Item::None) | None => Ok(append(text, &format!("[{table}]\n{key} = {flag}\n"))),
+        Some(item) => {
+            let Some(table) = item.as_table_like_mut() else { bail!("{table} is not a table") };
+            table.insert(key, value(flag));
+            Ok(document.to_string())
+        }
+    }
+}
+
+/// Returns the text without the key, and without its table if that becomes empty.
+pub(super) fn unset(text: &str, path: &[&str]) -> anyhow::Result<String> {
+    let (name, key) = table_and_key(path)?;
+    let mut document = parse(text)?;
+    let Some(table) = document.get_mut(name).and_then(Item::as_table_like_mut) else {
+        return Ok(text.into());
+    };
+    table.remove(key);
+    let is_empty = table.is_empty();
+    let has_comment = document[name].as_table().is_some_and(|table| {
+        let prefix = table.decor().prefix().and_then(|raw| raw.as_str());
+        prefix.is_some_and(|text| text.contains('#'))
+    });
+    if is_empty && !has_comment {
+        document.remove(name);
+    }
+    Ok(document.to_string())
+}
+
+fn table_and_key<'a>(path: &[&'a str]) -> anyhow::Result<(&'a str, &'a str)> {
+    match path {
+        [table, key] => Ok((table, key)),
+        _ => bail!("{} is not a key of a table", path.join(".")),
+    }
+}
+
+/// Appends a table after an empty line.
+fn append(text: &str, table: &str) -> String {
+    let gap = match text {
+        "" => "",
+        text if text.ends_with("\n\n") => "",
+        text if text.ends_with('\n') => "\n",
+        _ => "\n\n",
+    };
+    format!("{text}{gap}{table}")
 }
 
 fn parse(text: &str) -> anyhow::Result<DocumentMut> {
@@ -155,5 +208,16 @@ mod tests {
         assert!(add_entry(text, &entry()).is_err());
         assert!(remove_entry(text, "helve").is_err());
         assert!(add_entry("x = ", &entry()).is_err());
+    }
+
+    #[test]
+    fn a_flag_is_set_and_removed_again() {
+        let path = ["features", "shell_tool"];
+        for text in ["", "model = 'x'\n", "[features]\nx = true # mine\n", "# mine\n[a]\nb = 1\n"] {
+            let off = set_flag(text, &path, false).unwrap();
+            assert_eq!(get_flag(&off, &path).unwrap(), Some(false.into()), "{off}");
+            assert_eq!(unset(&off, &path).unwrap(), text);
+        }
+        assert!(set_flag("features = 1", &path, false).is_err());
     }
 }

@@ -50,6 +50,103 @@ fn install_shows_and_writes_the_entry_and_remove_restores_the_file() {
     }
 }
 
+/// What `--replace` does to the settings, and that `--remove` takes exactly that back.
+#[test]
+fn replace_switches_the_own_tools_off_and_remove_switches_them_on() {
+    let opencode = "home/.config/opencode/opencode.json";
+    let claude = "home/.claude/settings.json";
+    for (client, file, before, switched_off) in [
+        ("claude-code", claude, None, "\"Bash\","),
+        (
+            "claude-code",
+            claude,
+            Some("{\"permissions\": {\"deny\": [\"Bash\", \"x\"]}}"),
+            "\"Read\",",
+        ),
+        ("codex", "home/.codex/config.toml", Some("[features]\na = true\n"), "shell_tool = false"),
+        ("codex", "home/.codex/config.toml", None, "shell_tool = false"),
+        (
+            "opencode",
+            opencode,
+            Some("{\n  \"tools\": {\n    \"grep\": true\n  }\n}\n"),
+            "\"grep\": false",
+        ),
+        ("zed", "home/.config/zed/settings.json", Some("// mine\n{}\n"), "\"terminal\": false"),
+        ("gemini-cli", "home/.gemini/settings.json", None, "\"run_shell_command\","),
+    ] {
+        let stage = Stage::new();
+        if let Some(before) = before {
+            stage.write(file, before);
+        }
+        let output = stage.run(&["install", client, "--replace"]);
+        let undo = format!("helve install {client} --remove");
+        assert!(output.code == 0 && output.out.contains(&undo), "{}", output.transcript());
+        let text = fs::read_to_string(stage.path(file)).unwrap();
+        assert!(text.contains(switched_off), "{text}");
+        let again = stage.run(&["install", client, "--replace"]);
+        assert!(again.out.contains("nothing to do"), "{}", again.transcript());
+        // Another level keeps the tools off.
+        stage.run(&["install", client, "--permission", "workspace"]);
+        assert!(fs::read_to_string(stage.path(file)).unwrap().contains(switched_off));
+        let output = stage.run(&["install", client, "--remove"]);
+        assert_eq!(output.code, 0, "{}", output.transcript());
+        assert_eq!(fs::read_to_string(stage.path(file)).ok().as_deref(), before, "{client}");
+    }
+}
+
+#[test]
+fn removing_after_replace_keeps_later_changes_and_what_was_off_before() {
+    let stage = Stage::new();
+    let file = "home/.config/opencode/opencode.json";
+    stage.write(file, "{\n  \"tools\": {\n    \"bash\": false,\n    \"read\": true\n  }\n}\n");
+    stage.run(&["install", "opencode", "--replace", "--permission", "workspace"]);
+    let text = fs::read_to_string(stage.path(file)).unwrap();
+    assert!(text.contains("\"helve_read\": true") && !text.contains("helve_bash"), "{text}");
+    // Helve reads the same file: its own tools stay, except the one that was off before.
+    let tools = stage.run(&["tools"]).out;
+    assert!(tools.contains("edit") && !tools.contains("\nbash"), "{tools}");
+    stage.write(
+        file,
+        &text.replace("\"grep\": false", "\"grep\": true").replacen("{\n", "{\n  // later\n", 1),
+    );
+    stage.run(&["install", "opencode", "--remove"]);
+    let text = fs::read_to_string(stage.path(file)).unwrap();
+    expect![[r#"
+        {
+          // later
+          "tools": {
+            "grep": true,
+            "bash": false,
+            "read": true
+          }
+        }
+    "#]]
+    .assert_eq(&text);
+}
+
+#[test]
+fn replace_is_refused_where_it_makes_no_sense() {
+    let stage = Stage::new();
+    for client in ["cursor", "vscode"] {
+        let output = stage.run(&["install", client, "--replace"]);
+        assert!(output.code == 2 && output.err.contains("chat window"), "{}", output.transcript());
+        assert!(stage.run(&["install", client]).code == 0);
+    }
+    for other in ["--remove", "--print"] {
+        let output = stage.run(&["install", "codex", "--replace", other]);
+        assert!(
+            output.code == 2 && output.err.contains("cannot be used"),
+            "{}",
+            output.transcript()
+        );
+    }
+    let output = stage.run(&["--json", "install", "claude-code", "--replace"]);
+    let json: serde_json::Value = serde_json::from_str(&output.out).unwrap();
+    let paths: Vec<_> =
+        json["files"].as_array().unwrap().iter().map(|file| &file["path"]).collect();
+    assert!(paths.len() == 2 && paths[1].as_str().unwrap().ends_with("settings.json"), "{json}");
+}
+
 #[test]
 fn each_program_gets_its_own_format() {
     let stage = Stage::new();

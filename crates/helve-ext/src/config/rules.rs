@@ -74,8 +74,10 @@ impl RuleList {
             }
         }
         let off: HashSet<_> = named("tools").flat_map(|field| switched_off(&field.value)).collect();
+        let names: Vec<&str> =
+            named("mcp").flat_map(|field| names_of_helve(&field.value)).collect();
         for field in named("tools") {
-            self.tools(file, &field.value, &off);
+            self.tools(file, &without_other_agents_tools(&field.value, &names), &off);
         }
         for field in named("permission") {
             unique &= self.permission(file, &field.value);
@@ -363,6 +365,50 @@ fn group(tool: &str) -> &str {
 fn key_names(permission: &ConfigNode) -> Vec<&str> {
     let ConfigValue::Map(entries) = &permission.data else { return Vec::new() };
     entries.iter().map(|entry| entry.key.as_str()).collect()
+}
+
+/// Returns the names under which an `mcp` section starts Helve itself.
+fn names_of_helve(mcp: &ConfigNode) -> Vec<&str> {
+    let ConfigValue::Map(servers) = &mcp.data else { return Vec::new() };
+    let starts_helve = |server: &&ConfigEntry| {
+        let ConfigValue::Map(fields) = &server.value.data else { return false };
+        let command = fields.iter().find(|field| field.key == "command");
+        let Some(ConfigValue::List(words)) = command.map(|field| &field.value.data) else {
+            return false;
+        };
+        let mut words = words.iter().filter_map(|word| match &word.data {
+            ConfigValue::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let program = words.next().and_then(|program| program.rsplit('/').next());
+        program == Some("helve") && words.any(|word| word == "mcp")
+    };
+    servers.iter().filter(starts_helve).map(|server| server.key.as_str()).collect()
+}
+
+/// Leaves out of a `tools` section what is about another agent's own tools. If a file starts Helve under the name `h`,
+/// `"bash": false` next to `"h_bash": true` means that the other agent uses Helve's `bash` instead of its own.
+fn without_other_agents_tools(tools: &ConfigNode, names: &[&str]) -> ConfigNode {
+    let mut tools = tools.clone();
+    let ConfigValue::Map(entries) = &mut tools.data else { return tools };
+    let pairs: HashSet<String> = entries
+        .iter()
+        .filter(|entry| entry.value.data == ConfigValue::Bool(true))
+        .filter(|entry| names.iter().any(|name| replaced_tool(&entry.key, name).is_some()))
+        .map(|entry| entry.key.clone())
+        .collect();
+    entries.retain(|entry| match entry.value.data {
+        ConfigValue::Bool(false) => {
+            !names.iter().any(|name| pairs.contains(&format!("{name}_{}", entry.key)))
+        }
+        _ => !pairs.contains(&entry.key),
+    });
+    tools
+}
+
+/// Returns the tool that a key such as `helve_bash` is about.
+fn replaced_tool<'k>(key: &'k str, server: &str) -> Option<&'k str> {
+    key.strip_prefix(server)?.strip_prefix('_').filter(|tool| !tool.is_empty())
 }
 
 fn switched_off(tools: &ConfigNode) -> Vec<&str> {

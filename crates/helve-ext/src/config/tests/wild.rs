@@ -136,6 +136,36 @@ fn tools_and_permission_are_combined_as_in_opencode() {
     );
 }
 
+/// `helve install opencode --replace` writes such pairs.
+#[test]
+fn an_agent_that_uses_tools_of_helve_instead_of_its_own_switches_nothing_off_here() {
+    check(
+        r#"
+-- user/helve.json
+{"mcp": {"h": {"type": "local", "command": ["/usr/bin/helve", "mcp"]}},
+"tools": {"h_bash": true, "bash": false, "webfetch": false}}
+"#,
+        expect![[r#"
+            user/helve.json:2:42 permission.webfetch."*" = deny
+            user/helve.json:2:42 tools.webfetch = false
+            user/helve.json:1:45 mcp.h.command = /usr/bin/helve mcp
+        "#]],
+    );
+    // The server is another one.
+    check(
+        r#"
+-- user/helve.json
+{"mcp": {"h": {"type": "local", "command": ["other", "mcp"]}}, "tools": {"h_bash": true, "bash": false}}
+"#,
+        expect![[r#"
+            user/helve.json:1:90 permission.bash."*" = deny
+            user/helve.json:1:74 tools.h_bash = true
+            user/helve.json:1:90 tools.bash = false
+            user/helve.json:1:45 mcp.h.command = other mcp
+        "#]],
+    );
+}
+
 /// Another file cannot lift what `tools` of this file switched off.
 #[test]
 fn permission_of_a_project_does_not_replace_tools_of_the_user() {
