@@ -10,7 +10,7 @@ use helve_policy::builtin;
 use crate::process::{Network, SandboxLimits, SandboxPlan};
 
 pub use denials::{MAX_DENIALS, SandboxDenial, find_denials};
-pub use guard::{PathChange, leaves_git_folder, refuses_change};
+pub use guard::{Area, NameGuard, PathChange};
 
 /// Sandbox modes, from loosest to strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -111,7 +111,7 @@ pub fn denies_write(plan: &SandboxPlan, path: &Path) -> bool {
     let is_copied = plan.copied.iter().any(|copied| path.starts_with(&copied.folder));
     // This function explains error messages, so it looks up no files and assumes that every folder has a `HEAD`. If a
     // folder has none, the sandbox permits the write, and there is no error message to explain.
-    let is_guarded = || refuses_change(plan, path, PathChange::Write, |_| true);
+    let is_guarded = || NameGuard::new(plan).refuses(path, PathChange::Write, |_| true);
     !is_below(&plan.writable) && !is_copied || is_below(&plan.protected) || is_guarded()
 }
 

@@ -294,6 +294,8 @@ pub enum DeniedCall {
     Tracing,
     /// Creating or writing a protected file, such as the settings of a new git repository.
     Protected,
+    /// Writing to a file that has another name, by a hard link, which is outside the writable folders or protected.
+    HardLink,
     /// Writing to git folders at all, because the system does not let Helve check what is written there.
     GitFolders,
 }

@@ -20,6 +20,8 @@ pub enum SandboxDenial {
     Tracing,
     /// Writing to protected files. The output does not say which.
     Protected,
+    /// Writing to a file that is also known by a name that may not be written.
+    HardLink,
     /// Writing to git folders. The system does not let Helve check such writes, so all of them are denied.
     GitFolders,
 }
@@ -47,6 +49,7 @@ pub fn find_denials(
             DeniedCall::Tracing => all.push(SandboxDenial::Tracing),
             DeniedCall::Protected if all.iter().any(is_write) => {}
             DeniedCall::Protected => all.push(SandboxDenial::Protected),
+            DeniedCall::HardLink => all.push(SandboxDenial::HardLink),
             DeniedCall::GitFolders => all.push(SandboxDenial::GitFolders),
         }
     }

@@ -6,10 +6,10 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
 use super::{
-    LinkedWorktree, PathChange, Sandbox, SandboxDenial, allow_linked_worktree, denies_write,
-    find_denials, leaves_git_folder, plan, refuses_change,
+    Area, LinkedWorktree, NameGuard, PathChange, Sandbox, SandboxDenial, allow_linked_worktree,
+    denies_write, find_denials, plan,
 };
-use crate::process::{DeniedCall, Network, SandboxPlan};
+use crate::process::{CopiedFolder, DeniedCall, Network, SandboxPlan};
 
 fn plan_for(sandbox: Sandbox) -> SandboxPlan {
     plan(sandbox, Network::Off, Path::new("/w"), Path::new("/scratch")).unwrap()
@@ -77,6 +77,7 @@ fn git_folders_are_recognized_by_name() {
     use PathChange::{CreateFolder, Move, Write};
     let mut plan = plan_for(Sandbox::WorkspaceWrite);
     plan.writable.push("/w/inner".into());
+    let guard = NameGuard::new(&plan);
     for (change, path, expected) in [
         (Write, "/w/a/file", false),
         (Write, "/w/a/.git", true),
@@ -104,7 +105,7 @@ fn git_folders_are_recognized_by_name() {
         (Write, "/elsewhere/.git", false),
     ] {
         let folder = |levels| Path::new(path).ancestors().nth(levels).unwrap();
-        let refused = refuses_change(&plan, Path::new(path), change, |levels| {
+        let refused = guard.refuses(Path::new(path), change, |levels| {
             folder(levels) == Path::new("/w/bare")
         });
         assert_eq!(refused, expected, "{change:?} {path}");
@@ -117,8 +118,28 @@ fn git_folders_are_recognized_by_name() {
         ("/w/a", "/w/.git/b", false),
         ("/scratch/.git/a", "/scratch/b", false),
     ] {
-        assert_eq!(leaves_git_folder(&plan, Path::new(from), Path::new(to)), expected, "{from}");
+        assert_eq!(guard.leaves_git_folder(Path::new(from), Path::new(to)), expected, "{from}");
     }
+}
+
+#[test]
+fn the_innermost_folder_decides_where_a_file_may_be_changed() {
+    let mut plan = plan_for(Sandbox::WorkspaceWrite);
+    let copied = |folder: &str| CopiedFolder { folder: folder.into(), changes: "/c".into() };
+    plan.copied = vec![copied("/w/cache"), copied("/")];
+    plan.writable.push("/w/cache/own".into());
+    let guard = NameGuard::new(&plan);
+    for (path, expected) in [
+        ("/w/a", Area::Writable),
+        ("/w", Area::Writable),
+        ("/w/cache/a", Area::Copied),
+        ("/w/cache/own/a", Area::Writable),
+        ("/w2", Area::Copied),
+    ] {
+        assert_eq!(guard.area(Path::new(path)), expected, "{path}");
+    }
+    let guard = NameGuard::new(&plan_for(Sandbox::ReadOnly));
+    assert_eq!(guard.area(Path::new("/w/a")), Area::ReadOnly);
 }
 
 /// Finds the denials in an output and compares them.
@@ -132,6 +153,7 @@ fn check(output: &str, expect: Expect) {
         SandboxDenial::Network(None) => "network".into(),
         SandboxDenial::Tracing => "tracing".into(),
         SandboxDenial::Protected => "protected".into(),
+        SandboxDenial::HardLink => "hard link".into(),
         SandboxDenial::GitFolders => "git folders".into(),
     };
     expect.assert_eq(&all.iter().map(to_text).collect::<Vec<_>>().join(", "));

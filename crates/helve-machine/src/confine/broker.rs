@@ -6,18 +6,21 @@
 //! gets the result. This process lives in the same namespaces and has the same rights, so it can do nothing more.
 
 mod caller;
+mod links;
 mod operations;
 mod places;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use helve_core::confine::NameGuard;
 use helve_core::process::{DeniedCall, SandboxPlan};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
 
-use super::{listener, syscalls};
-use caller::Caller;
+use super::{filter, listener, syscalls};
+use caller::{Caller, KnownThreads};
+use links::LinkedFiles;
 
 /// The arguments of a suspended call.
 type Arguments = [u64; 6];
@@ -26,12 +29,16 @@ type Arguments = [u64; 6];
 pub(super) struct Broker<'p> {
     listener: OwnedFd,
     plan: &'p SandboxPlan,
+    guard: NameGuard,
+    links: LinkedFiles,
+    threads: KnownThreads,
     /// Where denials are reported.
     reports: OwnedFd,
     /// The kinds of denials reported so far.
     reported: Vec<DeniedCall>,
-    /// Calls that wait until somebody reads from a named pipe.
+    /// Calls that wait until somebody opens the other end of a named pipe.
     waiting: Vec<WaitingOpen>,
+    is_root: bool,
     own_groups: Vec<u32>,
 }
 
@@ -43,7 +50,7 @@ enum CallResult {
         handle: OwnedFd,
         close_on_exec: bool,
     },
-    /// A named pipe that nobody reads from yet.
+    /// A named pipe whose other end nobody has opened yet.
     Wait {
         pipe: OwnedFd,
         flags: OFlags,
@@ -53,6 +60,7 @@ enum CallResult {
 /// A call that opens a named pipe.
 struct WaitingOpen {
     id: u64,
+    /// A handle that can be read from if the program wants to read, else one that only refers to the pipe.
     pipe: OwnedFd,
     flags: OFlags,
 }
@@ -62,7 +70,7 @@ struct WaitingOpen {
 enum CallError {
     System(Errno),
     /// The plan refuses it.
-    Refused,
+    Refused(DeniedCall),
 }
 
 impl From<Errno> for CallError {
@@ -76,7 +84,7 @@ impl CallError {
         match self {
             CallError::System(error) => error,
             // What protected mounts answer.
-            CallError::Refused => Errno::ROFS,
+            CallError::Refused(_) => Errno::ROFS,
         }
     }
 }
@@ -84,10 +92,19 @@ impl CallError {
 impl<'p> Broker<'p> {
     pub(super) fn new(listener: OwnedFd, plan: &'p SandboxPlan, reports: OwnedFd) -> Self {
         let own_groups = rustix::process::getgroups().unwrap_or_default();
-        let own_groups = own_groups.into_iter().map(|group| group.as_raw()).collect();
         syscalls::wake_at_once(listener.as_fd());
-        let (reported, waiting) = (Vec::new(), Vec::new());
-        Broker { listener, plan, reports, reported, waiting, own_groups }
+        Broker {
+            listener,
+            plan,
+            guard: NameGuard::new(plan),
+            links: LinkedFiles::default(),
+            threads: KnownThreads::default(),
+            reports,
+            reported: Vec::new(),
+            waiting: Vec::new(),
+            is_root: rustix::process::geteuid().is_root(),
+            own_groups: own_groups.into_iter().map(|group| group.as_raw()).collect(),
+        }
     }
 
     pub(super) fn listener(&self) -> BorrowedFd<'_> {
@@ -113,6 +130,10 @@ impl<'p> Broker<'p> {
             self.report(denied);
             return self.answer(call.id, Err(Errno::PERM));
         }
+        if filter::CHANGING_STATUS.contains(&number) {
+            self.threads.expect_change();
+            return ignore_gone(syscalls::let_call_continue(self.listener.as_fd(), call.id));
+        }
         match self.perform(&call, number) {
             Ok(CallResult::Done) => self.answer(call.id, Ok(())),
             Ok(CallResult::Handle { handle, close_on_exec }) => {
@@ -123,8 +144,8 @@ impl<'p> Broker<'p> {
                 Ok(())
             }
             Err(error) => {
-                if error == CallError::Refused {
-                    self.report(DeniedCall::Protected);
+                if let CallError::Refused(denied) = error {
+                    self.report(denied);
                 }
                 self.answer(call.id, Err(error.errno()))
             }
@@ -133,11 +154,11 @@ impl<'p> Broker<'p> {
 
     fn perform(&self, call: &libc::seccomp_notif, number: i64) -> Result<CallResult, CallError> {
         let thread = i32::try_from(call.pid).map_err(|_| Errno::SRCH)?;
-        let caller = Caller::new(thread);
+        let caller = Caller::new(thread, &self.threads);
         // A process of root may have become another user.
-        let is_root = rustix::process::geteuid().is_root();
-        let ids = if is_root { Some(caller.status()?.ids()) } else { None };
-        let other = ids.as_ref().filter(|ids| ids.user != 0 || ids.group != 0);
+        let status = if self.is_root { Some(caller.status()?) } else { None };
+        let ids = status.as_ref().map(|status| &status.ids);
+        let other = ids.filter(|ids| ids.user != 0 || ids.group != 0);
         if let Some(ids) = other {
             syscalls::set_file_ids(ids.user, ids.group, &ids.groups);
         }
@@ -148,13 +169,13 @@ impl<'p> Broker<'p> {
         result
     }
 
-    /// Tries again to open the named pipes that somebody may read from by now.
+    /// Tries again to open the named pipes whose other end somebody may have opened by now.
     pub(super) fn retry_waiting(&mut self) {
         for open in std::mem::take(&mut self.waiting) {
             if !syscalls::is_suspended(self.listener.as_fd(), open.id) {
                 continue;
             }
-            let answered = match operations::open_pipe(&open.pipe, open.flags) {
+            let answered = match operations::open_waiting_pipe(&open.pipe, open.flags) {
                 Err(Errno::NXIO) => {
                     self.waiting.push(open);
                     continue;

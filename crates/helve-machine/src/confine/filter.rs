@@ -68,6 +68,20 @@ const CHANGING_FILES_OLD: [libc::c_long; 7] = [
 #[cfg(target_arch = "aarch64")]
 const CHANGING_FILES_OLD: [libc::c_long; 1] = [libc::SYS_renameat];
 
+/// Calls that change the umask or the ids of a thread, which the broker must know. The thread makes them itself.
+pub(super) const CHANGING_STATUS: [libc::c_long; 10] = [
+    libc::SYS_umask,
+    libc::SYS_setuid,
+    libc::SYS_setreuid,
+    libc::SYS_setresuid,
+    libc::SYS_setfsuid,
+    libc::SYS_setgid,
+    libc::SYS_setregid,
+    libc::SYS_setresgid,
+    libc::SYS_setfsgid,
+    libc::SYS_setgroups,
+];
+
 /// Calls that open files, with the position of their flags.
 #[cfg(target_arch = "x86_64")]
 const OPENING: [(libc::c_long, u8); 2] = [(libc::SYS_open, 1), (libc::SYS_openat, 2)];
@@ -228,7 +242,8 @@ fn reported_filter(network: Network, watch: CallWatch) -> Result<BpfProgram, Box
         }
     }
     if watch == CallWatch::Files {
-        rules.extend(CHANGING_FILES.into_iter().chain(CHANGING_FILES_OLD).map(|it| (it, vec![])));
+        let calls = CHANGING_FILES.into_iter().chain(CHANGING_FILES_OLD).chain(CHANGING_STATUS);
+        rules.extend(calls.map(|call| (call, Vec::new())));
         for (call, flags_at) in OPENING {
             let writes = |flag: libc::c_int| {
                 let flag = u64::from(flag.unsigned_abs());

@@ -36,8 +36,12 @@ impl DenialListener {
 }
 
 /// The byte that stands for each kind.
-const KINDS: [(DeniedCall, u8); 3] =
-    [(DeniedCall::Network, b'n'), (DeniedCall::Tracing, b't'), (DeniedCall::Protected, b'p')];
+const KINDS: [(DeniedCall, u8); 4] = [
+    (DeniedCall::Network, b'n'),
+    (DeniedCall::Tracing, b't'),
+    (DeniedCall::Protected, b'p'),
+    (DeniedCall::HardLink, b'h'),
+];
 
 pub(super) fn encode(denied: DeniedCall) -> u8 {
     KINDS.iter().find(|(kind, _)| *kind == denied).map_or(0, |(_, byte)| *byte)

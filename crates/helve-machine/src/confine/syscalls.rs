@@ -105,7 +105,20 @@ pub(super) fn answer_call(
     result: Result<(), Errno>,
 ) -> io::Result<()> {
     let error = result.map_or_else(|error| -error.raw_os_error(), |()| 0);
-    let mut response = libc::seccomp_notif_resp { id, val: 0, error, flags: 0 };
+    send_answer(listener, libc::seccomp_notif_resp { id, val: 0, error, flags: 0 })
+}
+
+/// Lets the calling thread make a suspended call itself. Only for calls whose arguments need no check, because the thread
+/// may have changed what they point to.
+pub(super) fn let_call_continue(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
+    let flags = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).map_err(io::Error::other)?;
+    send_answer(listener, libc::seccomp_notif_resp { id, val: 0, error: 0, flags })
+}
+
+fn send_answer(
+    listener: BorrowedFd<'_>,
+    mut response: libc::seccomp_notif_resp,
+) -> io::Result<()> {
     // SAFETY: the kernel reads the structure, which outlives the call.
     let sent = unsafe {
         libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut response)
@@ -153,21 +166,24 @@ pub(super) fn is_suspended(listener: BorrowedFd<'_>, id: u64) -> bool {
     result == 0
 }
 
-/// Reads memory of another process, up to the first page that is not mapped. Returns the number of bytes.
-pub(super) fn read_memory(thread: i32, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
+/// The number of bytes from an address to the end of its page.
+pub(super) fn bytes_to_page_end(address: u64) -> usize {
+    // Pages are larger on some machines, and never smaller.
     const PAGE: usize = 4096;
+    PAGE - usize::try_from(address).unwrap_or(0) % PAGE
+}
+
+/// Reads memory of another process, all of it in one page. Returns the number of bytes.
+pub(super) fn read_memory(thread: i32, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let start = usize::try_from(address).map_err(io::Error::other)?;
-    let in_first_page = (PAGE - start % PAGE).min(buffer.len());
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    let part = |offset: usize, length: usize| libc::iovec {
-        iov_base: std::ptr::without_provenance_mut(start.wrapping_add(offset)),
-        iov_len: length,
+    let remote = libc::iovec {
+        iov_base: std::ptr::without_provenance_mut(start),
+        iov_len: buffer.len(),
     };
-    // A part is read as a whole or not at all.
-    let remote = [part(0, in_first_page), part(in_first_page, buffer.len() - in_first_page)];
-    // SAFETY: the kernel writes into the buffer only; the addresses of the other process are not used here.
+    // SAFETY: the kernel writes into the buffer only; the address of the other process is not used here.
     let count =
-        unsafe { libc::process_vm_readv(thread, &raw const local, 1, remote.as_ptr(), 2, 0) };
+        unsafe { libc::process_vm_readv(thread, &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(count).map_err(|_| io::Error::last_os_error())
 }
 

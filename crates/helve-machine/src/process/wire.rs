@@ -272,6 +272,7 @@ impl WardenEvent {
             WardenEvent::CallDenied(DeniedCall::Network) => (b'n', [0; 4]),
             WardenEvent::CallDenied(DeniedCall::Tracing) => (b't', [0; 4]),
             WardenEvent::CallDenied(DeniedCall::Protected) => (b'p', [0; 4]),
+            WardenEvent::CallDenied(DeniedCall::HardLink) => (b'h', [0; 4]),
             WardenEvent::CallDenied(DeniedCall::GitFolders) => (b'g', [0; 4]),
         };
         let [a, b, c, d] = number;
@@ -287,6 +288,7 @@ impl WardenEvent {
             b'n' => WardenEvent::CallDenied(DeniedCall::Network),
             b't' => WardenEvent::CallDenied(DeniedCall::Tracing),
             b'p' => WardenEvent::CallDenied(DeniedCall::Protected),
+            b'h' => WardenEvent::CallDenied(DeniedCall::HardLink),
             b'g' => WardenEvent::CallDenied(DeniedCall::GitFolders),
             _ => return None,
         })

@@ -184,6 +184,7 @@ fn denials(denied: &[SandboxDenial], terms: &ShellTerms) -> Option<String> {
         SandboxDenial::Network(None) => denied_call_name(DeniedCall::Network).into(),
         SandboxDenial::Tracing => denied_call_name(DeniedCall::Tracing).into(),
         SandboxDenial::Protected => denied_call_name(DeniedCall::Protected).into(),
+        SandboxDenial::HardLink => denied_call_name(DeniedCall::HardLink).into(),
         SandboxDenial::GitFolders => denied_call_name(DeniedCall::GitFolders).into(),
     });
     sandbox_denied(denied).map(|text| {
@@ -205,6 +206,9 @@ fn denied_call_name(call: DeniedCall) -> &'static str {
         DeniedCall::Tracing => "tracing other processes",
         DeniedCall::Protected => {
             "writing a protected file, such as the `.git` of a new repository or the settings of a program"
+        }
+        DeniedCall::HardLink => {
+            "writing a file that has another name (a hard link) which may not be written; a copy of the file can be written and moved over it"
         }
         DeniedCall::GitFolders => {
             "writing to git folders, because this system does not let Helve check what is written there"

@@ -3,10 +3,12 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use helve_core::confine::{PathChange, leaves_git_folder, refuses_change};
+use helve_core::confine::{Area, PathChange};
+use helve_core::process::DeniedCall;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{
-    AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, fcntl_setfl, fstat, ftruncate, linkat,
-    mkdirat, mknodat, open, openat, readlinkat, renameat_with, statat, symlinkat,
+    AtFlags, CWD, Dev, FileType, Mode, OFlags, RenameFlags, Stat, fcntl_setfl, fstat, ftruncate,
+    linkat, mkdirat, mknodat, open, openat, readlinkat, renameat_with, statat, symlinkat,
 };
 use rustix::io::Errno;
 
@@ -30,7 +32,7 @@ type PathArgument = (u64, u64);
 /// A call of one thread.
 struct Call<'a> {
     broker: &'a Broker<'a>,
-    caller: &'a Caller,
+    caller: &'a Caller<'a>,
 }
 
 /// What a path leads to.
@@ -44,7 +46,13 @@ struct ExistingFile {
     place: Option<Place>,
     /// A handle that refers to it without opening it.
     file: OwnedFd,
-    kind: FileType,
+    status: Stat,
+}
+
+impl ExistingFile {
+    fn kind(&self) -> FileType {
+        FileType::from_raw_mode(self.status.st_mode)
+    }
 }
 
 /// Whether a link at the end of a path is followed.
@@ -57,7 +65,7 @@ enum LastLink {
 impl Broker<'_> {
     pub(super) fn make_call(
         &self,
-        caller: &Caller,
+        caller: &Caller<'_>,
         number: libc::c_long,
         arguments: &Arguments,
     ) -> Result<CallResult, CallError> {
@@ -97,6 +105,9 @@ impl Call<'_> {
     fn open(&self, path: PathArgument, flags: u64, mode: u64) -> Result<CallResult, CallError> {
         let flags = OFlags::from_bits_retain(low_bits(flags));
         let mut place = self.place(path)?;
+        if let Some(handle) = self.open_regular(&place, flags, mode)? {
+            return Ok(handle_result(handle, flags));
+        }
         for _ in 0..MAX_ATTEMPTS {
             let is_new = flags.contains(OFlags::CREATE | OFlags::EXCL);
             let keeps_link = flags.contains(OFlags::NOFOLLOW) || is_new;
@@ -119,6 +130,58 @@ impl Call<'_> {
         Err(Errno::LOOP.into())
     }
 
+    /// Opens or creates a regular file in a writable folder, with as few calls as possible. `None` if it is something else,
+    /// or if the call may have to fail, so that the slower way finds the right error.
+    fn open_regular(
+        &self,
+        place: &Place,
+        flags: OFlags,
+        mode: u64,
+    ) -> Result<Option<OwnedFd>, CallError> {
+        let truncates = flags.contains(OFlags::TRUNC);
+        let is_special = flags.intersects(OFlags::PATH | OFlags::DIRECTORY)
+            || truncates && is_reading(flags);
+        let is_entry = !place.ends_with_slash && place.name != ".";
+        if is_special
+            || !is_entry
+            || self.broker.guard.area(place.path()?) == Area::ReadOnly
+            || self.check(place, PathChange::Write).is_err()
+        {
+            return Ok(None);
+        }
+        let creation = OFlags::CREATE | OFlags::EXCL;
+        let own = own_flags(flags) - creation - OFlags::TRUNC | OFlags::NOFOLLOW;
+        if flags.contains(OFlags::CREATE) {
+            let mode = self.new_mode(mode)?;
+            match openat(&place.folder, &place.name, own | creation, mode) {
+                Err(Errno::EXIST) if !flags.contains(OFlags::EXCL) => {}
+                result => return Ok(Some(result?)),
+            }
+        }
+        // It may be a named pipe, whose opening must not wait.
+        let without_waiting = own | OFlags::NONBLOCK;
+        let file = match openat(&place.folder, &place.name, without_waiting, Mode::empty()) {
+            Err(Errno::NOENT) if !flags.contains(OFlags::CREATE) => {
+                return Err(Errno::NOENT.into());
+            }
+            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::AGAIN) => return Ok(None),
+            result => result?,
+        };
+        let status = fstat(&file)?;
+        match FileType::from_raw_mode(status.st_mode) {
+            FileType::RegularFile => self.check_links(place, &status)?,
+            FileType::Fifo if !is_reading(flags) => {}
+            _ => return Ok(None),
+        }
+        if !flags.contains(OFlags::NONBLOCK) {
+            fcntl_setfl(&file, own)?;
+        }
+        if truncates && FileType::from_raw_mode(status.st_mode) == FileType::RegularFile {
+            ftruncate(&file, 0)?;
+        }
+        Ok(Some(file))
+    }
+
     fn create_file(&self, place: &Place, flags: OFlags, mode: u64) -> Result<OwnedFd, CallError> {
         if place.ends_with_slash {
             return Err(Errno::ISDIR.into());
@@ -134,10 +197,9 @@ impl Call<'_> {
         flags: OFlags,
         mode: u64,
     ) -> Result<CallResult, CallError> {
-        let ExistingFile { place, file, kind } = existing;
+        let ExistingFile { place, file, status } = existing;
         let must_be_folder = place.as_ref().is_some_and(|place| place.ends_with_slash);
-        let own_flags = own_flags(flags) - OFlags::CREATE - OFlags::EXCL - OFlags::NOFOLLOW;
-        match kind {
+        match existing.kind() {
             FileType::Symlink => return Err(Errno::LOOP.into()),
             FileType::Directory if flags.contains(OFlags::CREATE) => {
                 return Err(Errno::ISDIR.into());
@@ -147,19 +209,11 @@ impl Call<'_> {
             FileType::RegularFile => {
                 if let Some(place) = place {
                     self.check(place, PathChange::Write)?;
+                    self.check_links(place, status)?;
                 }
             }
-            FileType::Fifo if is_blocking_write(flags) => {
-                return match open_pipe(file, flags) {
-                    Ok(handle) => Ok(handle_result(handle, flags)),
-                    Err(Errno::NXIO) => {
-                        let pipe = rustix::io::fcntl_dupfd_cloexec(file, 3)?;
-                        Ok(CallResult::Wait { pipe, flags })
-                    }
-                    Err(error) => Err(error.into()),
-                };
-            }
-            FileType::CharacterDevice if device(fstat(file)?.st_rdev) == OWN_TERMINAL => {
+            FileType::Fifo if is_waiting(flags) => return open_pipe(file, flags),
+            FileType::CharacterDevice if device(status.st_rdev) == OWN_TERMINAL => {
                 return Ok(handle_result(self.caller.terminal()?, flags));
             }
             _ => {}
@@ -167,7 +221,7 @@ impl Call<'_> {
         // Only a temporary file without a name needs permissions.
         let is_unnamed = flags.contains(OFlags::TMPFILE);
         let mode = if is_unnamed { self.new_mode(mode)? } else { Mode::empty() };
-        Ok(handle_result(open(own_link(file.as_fd()), own_flags, mode)?, flags))
+        Ok(handle_result(open(own_link(file.as_fd()), reopen_flags(flags), mode)?, flags))
     }
 
     fn create_folder(&self, path: PathArgument, mode: u64) -> Result<CallResult, CallError> {
@@ -229,8 +283,9 @@ impl Call<'_> {
         }
         let to = self.place(to)?;
         self.check(&to, PathChange::Write)?;
-        let source = own_link(source.file.as_fd());
-        linkat(CWD, source, &to.folder, to.call_name(), AtFlags::SYMLINK_FOLLOW)?;
+        let link = own_link(source.file.as_fd());
+        linkat(CWD, link, &to.folder, to.call_name(), AtFlags::SYMLINK_FOLLOW)?;
+        self.broker.links.add_name(&source.status);
         Ok(CallResult::Done)
     }
 
@@ -250,11 +305,11 @@ impl Call<'_> {
             self.check(&to, PathChange::Move)?;
         }
         let (from_path, to_path) = (from.path()?, to.path()?);
-        let plan = self.broker.plan;
-        if leaves_git_folder(plan, &from_path, &to_path)
-            || is_exchange && leaves_git_folder(plan, &to_path, &from_path)
+        let guard = &self.broker.guard;
+        if guard.leaves_git_folder(from_path, to_path)
+            || is_exchange && guard.leaves_git_folder(to_path, from_path)
         {
-            return Err(CallError::Refused);
+            return Err(CallError::Refused(DeniedCall::Protected));
         }
         renameat_with(&from.folder, from.call_name(), &to.folder, to.call_name(), flags)?;
         Ok(CallResult::Done)
@@ -265,13 +320,14 @@ impl Call<'_> {
             Found::Existing(existing) => existing,
             Found::Missing(_) => return Err(Errno::NOENT.into()),
         };
-        match existing.kind {
+        match existing.kind() {
             FileType::RegularFile => {}
             FileType::Directory => return Err(Errno::ISDIR.into()),
             _ => return Err(Errno::INVAL.into()),
         }
         if let Some(place) = &existing.place {
             self.check(place, PathChange::Write)?;
+            self.check_links(place, &existing.status)?;
         }
         if self.broker.plan.limits.file_size.is_some_and(|limit| length > limit) {
             return Err(Errno::FBIG.into());
@@ -300,9 +356,10 @@ impl Call<'_> {
                 Err(Errno::NOENT) => return Ok(Found::Missing(place)),
                 result => result?,
             };
-            let kind = FileType::from_raw_mode(fstat(&file)?.st_mode);
-            if kind != FileType::Symlink || last_link == LastLink::Keep && !place.ends_with_slash {
-                return Ok(Found::Existing(ExistingFile { place: Some(place), file, kind }));
+            let status = fstat(&file)?;
+            let is_link = FileType::from_raw_mode(status.st_mode) == FileType::Symlink;
+            if !is_link || last_link == LastLink::Keep && !place.ends_with_slash {
+                return Ok(Found::Existing(ExistingFile { place: Some(place), file, status }));
             }
             let folder = place.folder.as_fd();
             let target = match is_in_proc(folder)? {
@@ -326,43 +383,84 @@ impl Call<'_> {
 
     /// Finds the name of a file that the caller has open.
     fn opened_file(&self, file: OwnedFd) -> Result<ExistingFile, CallError> {
-        let found = fstat(&file)?;
-        let kind = FileType::from_raw_mode(found.st_mode);
-        if kind != FileType::RegularFile || found.st_nlink == 0 {
-            return Ok(ExistingFile { place: None, file, kind });
+        let status = fstat(&file)?;
+        let kind = FileType::from_raw_mode(status.st_mode);
+        if kind != FileType::RegularFile || status.st_nlink == 0 {
+            return Ok(ExistingFile { place: None, file, status });
         }
         let path = real_path(file.as_fd())?;
         let place = Place::find(self.caller, CWD, path.as_os_str().as_bytes())?;
         let named = statat(&place.folder, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
-        if (named.st_dev, named.st_ino) != (found.st_dev, found.st_ino) {
+        if (named.st_dev, named.st_ino) != (status.st_dev, status.st_ino) {
             // It was renamed since.
             return Err(Errno::ACCESS.into());
         }
-        Ok(ExistingFile { place: Some(place), file, kind })
+        Ok(ExistingFile { place: Some(place), file, status })
     }
 
     /// Refuses a change that the plan refuses.
     fn check(&self, place: &Place, change: PathChange) -> Result<(), CallError> {
-        let path = place.path()?;
         let has_head = |levels_above| place.has_head(levels_above);
-        match refuses_change(self.broker.plan, &path, change, has_head) {
-            true => Err(CallError::Refused),
+        match self.broker.guard.refuses(place.path()?, change, has_head) {
+            true => Err(CallError::Refused(DeniedCall::Protected)),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses to write to a file that may have another name outside the writable folders.
+    fn check_links(&self, place: &Place, status: &Stat) -> Result<(), CallError> {
+        let Broker { links, guard, plan, .. } = self.broker;
+        match status.st_nlink > 1
+            && guard.area(place.path()?) == Area::Writable
+            && !links.are_all_inside(status, guard, plan)
+        {
+            true => Err(CallError::Refused(DeniedCall::HardLink)),
             false => Ok(()),
         }
     }
 
     /// The permissions of a new file.
     fn new_mode(&self, mode: u64) -> Result<Mode, CallError> {
-        let umask = self.caller.status()?.umask();
+        let umask = self.caller.status()?.umask;
         Ok(Mode::from_raw_mode(low_bits(mode) & 0o7777 & !umask))
     }
 }
 
-/// Opens a named pipe for writing if somebody reads from it; else fails with `NXIO`.
-pub(super) fn open_pipe(pipe: &OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
-    let own = own_flags(flags) - OFlags::CREATE - OFlags::EXCL - OFlags::NOFOLLOW;
-    let handle = open(own_link(pipe.as_fd()), own | OFlags::NONBLOCK, Mode::empty())?;
-    fcntl_setfl(&handle, flags & (OFlags::APPEND | OFlags::NONBLOCK))?;
+/// Opens a named pipe, if somebody has opened its other end.
+fn open_pipe(file: &OwnedFd, flags: OFlags) -> Result<CallResult, CallError> {
+    match open_without_waiting(file, flags) {
+        // For reading, it can be opened in any case. This lets somebody open it for writing.
+        Ok(pipe) if is_reading(flags) => Ok(CallResult::Wait { pipe, flags }),
+        Err(Errno::NXIO) => {
+            let pipe = rustix::io::fcntl_dupfd_cloexec(file, 3)?;
+            Ok(CallResult::Wait { pipe, flags })
+        }
+        result => Ok(handle_result(result?, flags)),
+    }
+}
+
+/// Opens a pipe that a call waits for; fails with `NXIO` as long as nobody uses its other end.
+pub(super) fn open_waiting_pipe(pipe: &OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
+    if !is_reading(flags) {
+        return open_without_waiting(pipe, flags);
+    }
+    let mut state = [PollFd::new(pipe, PollFlags::IN)];
+    match poll(&mut state, Some(&Timespec::default()))? {
+        0 => Err(Errno::NXIO),
+        // Something was written, or was closed without writing.
+        _ => {
+            fcntl_setfl(pipe, reopen_flags(flags))?;
+            rustix::io::fcntl_dupfd_cloexec(pipe, 3)
+        }
+    }
+}
+
+fn open_without_waiting(pipe: &OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
+    let reopen_flags = reopen_flags(flags);
+    let handle = open(own_link(pipe.as_fd()), reopen_flags | OFlags::NONBLOCK, Mode::empty())?;
+    if !is_reading(flags) {
+        fcntl_setfl(&handle, reopen_flags)?;
+    }
     Ok(handle)
 }
 
@@ -371,8 +469,19 @@ fn own_flags(flags: OFlags) -> OFlags {
     flags | OFlags::CLOEXEC | OFlags::NOCTTY
 }
 
-fn is_blocking_write(flags: OFlags) -> bool {
-    flags & OFlags::RWMODE == OFlags::WRONLY && !flags.contains(OFlags::NONBLOCK)
+/// The flags with which this process opens a file that it has a handle of.
+fn reopen_flags(flags: OFlags) -> OFlags {
+    own_flags(flags) - OFlags::CREATE - OFlags::EXCL - OFlags::NOFOLLOW
+}
+
+/// Whether a file is opened only for reading.
+fn is_reading(flags: OFlags) -> bool {
+    flags & OFlags::RWMODE == OFlags::RDONLY
+}
+
+/// Whether opening a named pipe waits for the other end.
+fn is_waiting(flags: OFlags) -> bool {
+    flags & OFlags::RWMODE != OFlags::RDWR && !flags.contains(OFlags::NONBLOCK)
 }
 
 fn handle_result(handle: OwnedFd, flags: OFlags) -> CallResult {

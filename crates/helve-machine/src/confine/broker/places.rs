@@ -1,9 +1,10 @@
 //! Finds the folder of a path as the calling process would, and opens it.
 
+use std::cell::OnceCell;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat, openat2, statat};
 use rustix::io::Errno;
@@ -22,11 +23,17 @@ pub(super) struct Place {
     pub(super) name: OsString,
     /// Whether the path ends with a slash, so that the entry must be a folder.
     pub(super) ends_with_slash: bool,
+    /// The path of the entry, once it is known.
+    path: OnceCell<PathBuf>,
 }
 
 impl Place {
     /// Finds the place that a path names. `base` is the folder that a relative path starts from.
-    pub(super) fn find(caller: &Caller, base: BorrowedFd<'_>, path: &[u8]) -> Result<Place, Errno> {
+    pub(super) fn find(
+        caller: &Caller<'_>,
+        base: BorrowedFd<'_>,
+        path: &[u8],
+    ) -> Result<Place, Errno> {
         if path.is_empty() {
             return Err(Errno::NOENT);
         }
@@ -35,16 +42,31 @@ impl Place {
         let start = path[..end].iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
         let name = &path[start..end];
         if matches!(name, b"" | b"." | b"..") {
-            let folder = open_folder(caller, base, path)?;
-            return Ok(Place { folder, name: ".".into(), ends_with_slash: false });
+            let (folder, _) = open_folder(caller, base, path)?;
+            let (name, path) = (".".into(), OnceCell::new());
+            return Ok(Place { folder, name, ends_with_slash: false, path });
         }
-        let folder = open_folder(caller, base, if start == 0 { b"." } else { &path[..start] })?;
-        Ok(Place { folder, name: OsString::from_vec(name.into()), ends_with_slash })
+        let around = if start == 0 { b"." } else { &path[..start] };
+        let (folder, way) = open_folder(caller, base, around)?;
+        let path = match way {
+            Way::WithoutLinks if is_real(around) => {
+                PathBuf::from(OsStr::from_bytes(&path[..end])).into()
+            }
+            Way::WithoutLinks | Way::ThroughLinks => OnceCell::new(),
+        };
+        Ok(Place { folder, name: OsString::from_vec(name.into()), ends_with_slash, path })
     }
 
     /// The path of the entry, with every link followed.
-    pub(super) fn path(&self) -> Result<PathBuf, Errno> {
-        Ok(real_path(self.folder.as_fd())?.join(&self.name))
+    pub(super) fn path(&self) -> Result<&Path, Errno> {
+        if let Some(path) = self.path.get() {
+            return Ok(path);
+        }
+        let mut path = real_path(self.folder.as_fd())?;
+        if self.name != "." {
+            path.push(&self.name);
+        }
+        Ok(self.path.get_or_init(|| path))
     }
 
     /// Whether the folder this many levels above the entry has an entry named `HEAD`. What cannot be looked up counts as
@@ -84,18 +106,42 @@ pub(super) fn is_in_proc(folder: BorrowedFd<'_>) -> Result<bool, Errno> {
     Ok(rustix::fs::fstatfs(folder)?.f_type == libc::PROC_SUPER_MAGIC)
 }
 
-fn open_folder(caller: &Caller, base: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
-    let opened = openat2(base, path, FOLDER, Mode::empty(), ResolveFlags::NO_MAGICLINKS);
-    match opened {
-        // `/proc/self` is this process here.
-        Ok(folder) if !is_in_proc(folder.as_fd())? => Ok(folder),
-        Ok(_) | Err(Errno::LOOP) => walk(caller, base, path),
-        Err(error) => Err(error),
+/// How a folder was found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    WithoutLinks,
+    ThroughLinks,
+}
+
+fn open_folder(
+    caller: &Caller<'_>,
+    base: BorrowedFd<'_>,
+    path: &[u8],
+) -> Result<(OwnedFd, Way), Errno> {
+    match openat2(base, path, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
+        Err(Errno::LOOP) => {}
+        result => return Ok((result?, Way::WithoutLinks)),
     }
+    let opened = openat2(base, path, FOLDER, Mode::empty(), ResolveFlags::NO_MAGICLINKS);
+    let folder = match opened {
+        // `/proc/self` is this process here.
+        Ok(folder) if !is_in_proc(folder.as_fd())? => folder,
+        Ok(_) | Err(Errno::LOOP) => walk(caller, base, path)?,
+        Err(error) => return Err(error),
+    };
+    Ok((folder, Way::ThroughLinks))
+}
+
+/// Whether a path that leads through no links, with a slash at its end, is the one that the system would return.
+fn is_real(path: &[u8]) -> bool {
+    let mut names = path.split(|byte| *byte == b'/').skip(1).peekable();
+    path.starts_with(b"/")
+        && std::iter::from_fn(|| names.next().filter(|_| names.peek().is_some()))
+            .all(|name| !matches!(name, b"" | b"." | b".."))
 }
 
 /// Opens a folder name by name, so that links in `/proc` lead where they lead for the caller.
-fn walk(caller: &Caller, base: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
+fn walk(caller: &Caller<'_>, base: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     let mut folder = start_of(base, path)?;
     let mut names = names_of(path);
     let mut links = 0;
@@ -152,11 +198,35 @@ pub(super) fn refuse_own(folder: BorrowedFd<'_>) -> Result<(), Errno> {
 }
 
 /// Returns where a link in `/proc` that depends on the process leads for the caller.
-pub(super) fn own_process_link(caller: &Caller, name: &OsStr) -> Result<Option<Vec<u8>>, Errno> {
-    let process = || caller.status()?.process();
+pub(super) fn own_process_link(
+    caller: &Caller<'_>,
+    name: &OsStr,
+) -> Result<Option<Vec<u8>>, Errno> {
+    let process = || caller.status().map(|status| status.process);
     Ok(match name.as_bytes() {
         b"self" => Some(process()?.to_string().into()),
         b"thread-self" => Some(format!("{}/task/{}", process()?, caller.thread()).into()),
         _ => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_real;
+
+    #[test]
+    fn paths_as_the_system_returns_them() {
+        for (path, expected) in [
+            ("/", true),
+            ("/a/b/", true),
+            ("//", false),
+            ("/a//b/", false),
+            ("/a/../b/", false),
+            ("/./a/", false),
+            ("a/b/", false),
+            (".", false),
+        ] {
+            assert_eq!(is_real(path.as_bytes()), expected, "{path}");
+        }
+    }
 }
