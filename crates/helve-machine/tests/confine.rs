@@ -421,6 +421,15 @@ attempt("unnamed", unnamed)
 attempt("inherited", lambda: (os.get_inheritable(os.open("i", os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC)), stat.filemode(os.stat("i").st_mode)))
 attempt("append", lambda: (os.write(os.open("up", os.O_WRONLY | os.O_APPEND), b"!"), open("up").read()))
 attempt("busy pipe", lambda: os.open("pipe", os.O_WRONLY | os.O_NONBLOCK))
+def read_pipe():
+    if os.fork() == 0: os.write(os.open("pipe", os.O_WRONLY), b"written"); os._exit(0)
+    return os.read(os.open("pipe", os.O_RDONLY | os.O_CREAT), 99), os.wait()[1]
+attempt("read pipe", read_pipe)
+def with_umask(mask): os.umask(mask); os.close(os.open(f"mask{mask}", os.O_CREAT, 0o777)); return oct(os.stat(f"mask{mask}").st_mode)
+for mask in (0o077, 0, 0o022, 0o077): attempt("umask", lambda: (with_umask(mask), os.remove(f"mask{mask}")))
+attempt("truncated", lambda: (os.open("i", os.O_RDONLY | os.O_TRUNC), os.stat("i").st_size))
+def emptied(): open("e", "w").write("text"); os.utime("e", (0, 0)); open("e", "w"); return os.stat("e").st_size, os.stat("e").st_mtime > 0
+attempt("emptied", emptied)
 attempt("terminal", lambda: os.open("/dev/tty", os.O_RDWR))
 attempt("exchange", lambda: os.rename("p", "up"))
 attempt("into itself", lambda: os.rename("p", "p/q"))
@@ -446,6 +455,51 @@ fn file_calls_have_the_same_results_as_without_a_sandbox() {
         assert!(expected.contains("into itself Invalid argument"), "{expected}");
         let plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
         assert_eq!(fixture.run(&plan, &script), expected);
+    });
+}
+
+#[test]
+fn files_with_hard_links_that_lead_outside_cannot_be_written() {
+    for_each_user(|fixture| {
+        fixture.run_unconfined(
+            "echo o > ../outside/o; ln ../outside/o out; ln .git/hooks/sample hook; ln .git/config c; mkdir d; echo i > d/i; ln d/i i; ln -s out soft; chown -R --reference=. . ../outside",
+        );
+        let attempts = [
+            "echo x > out",
+            "echo x >> out",
+            "echo x > soft",
+            "echo x > hook",
+            "echo x > c",
+            "echo x 1<> out",
+            "truncate -s 0 out",
+            "python3 -c 'import os; os.open(\"out\", os.O_RDONLY | os.O_TRUNC)'",
+            "python3 -c 'import os; os.open(\"out\", os.O_RDWR | os.O_CREAT)'",
+            "exec 7< out; echo x > /proc/self/fd/7",
+            "mv out moved; echo x > moved; s=$?; mv moved out; (exit $s)",
+            "ln out d/other; echo x > d/other",
+            "ln out one; ln out two; rm one two; echo x > out",
+            "echo x > out; ln out one; ln out two; rm one two; echo x > out",
+            "mkdir e; ln out e/o; rm e/o; rmdir e; ln -s ../outside e; echo x > out",
+        ];
+        assert_eq!(succeeding(fixture, &attempts), Vec::<String>::new());
+        assert_eq!(fs::read_to_string(fixture.base.join("outside/o")).unwrap(), "o\n");
+        assert_eq!(fs::read_to_string(fixture.root().join(".git/hooks/sample")).unwrap(), "#\n");
+        // They can be read, replaced and removed, and links between files of the folder can be written.
+        fixture.check(
+            "cat out; cp out copy && mv copy out && echo new > out && cat out; rm hook c; echo x >> i; cat d/i; echo y > d/new; ln d/new new; echo z >> new; cat d/new; ln i j; echo k >> j; cat i",
+            expect![[r#"
+                o
+                new
+                i
+                x
+                y
+                z
+                i
+                x
+                k
+            "#]],
+        );
+        assert_eq!(fs::read_to_string(fixture.base.join("outside/o")).unwrap(), "o\n");
     });
 }
 

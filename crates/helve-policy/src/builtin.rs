@@ -1,7 +1,6 @@
 //! Built-in rules. Some are the first rules of the user's wall, where later rules override them. The others form two walls
 //! that no rule overrides.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
@@ -90,9 +89,9 @@ pub fn protected_git_paths(git_dir: &Path) -> Vec<PathBuf> {
 
 /// Whether an entry of a git folder must not be written by a sandboxed command. Upper and lower case are the same here, as
 /// they are on some file systems.
-pub fn is_protected_in_git(name: &OsStr) -> bool {
+pub fn is_protected_in_git(name: &[u8]) -> bool {
     let mut names = PROTECTED_IN_GIT.iter().chain(&[WORKTREES]);
-    names.any(|protected| name.eq_ignore_ascii_case(protected))
+    names.any(|protected| name.eq_ignore_ascii_case(protected.as_bytes()))
 }
 
 /// The files in protected folders that configure nothing: the plans of the plan agent.

@@ -13,8 +13,7 @@
 //! these rules apply to it.
 
 use std::collections::HashSet;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use helve_policy::builtin;
 
@@ -42,41 +41,45 @@ pub enum Area {
     ReadOnly,
 }
 
-/// A plan, prepared for checking many paths. All paths are absolute, with every link followed.
+/// A plan, prepared for checking many paths. All paths are absolute, with every link followed, and as the system returns
+/// them: no empty names, no `.` and `..`, no slash at the end.
 #[derive(Debug)]
 pub struct NameGuard {
-    /// The protected paths, as the system encodes them.
-    protected: HashSet<Vec<u8>>,
+    protected: HashSet<EncodedPath>,
     /// The folders around protected paths.
-    around_protected: HashSet<Vec<u8>>,
+    around_protected: HashSet<EncodedPath>,
     /// The writable and copied folders, inner ones first.
     areas: Vec<GuardedArea>,
 }
 
+/// A path as bytes. Comparing these is much faster than comparing paths.
+type EncodedPath = Vec<u8>;
+
 #[derive(Debug)]
 struct GuardedArea {
-    folder: PathBuf,
+    folder: EncodedPath,
     area: Area,
     is_guarded: bool,
 }
 
 impl NameGuard {
     pub fn new(plan: &SandboxPlan) -> NameGuard {
-        let encoded = |path: &Path| path.as_os_str().as_encoded_bytes().to_vec();
+        let to_vec = |path: &Path| encoded(path).to_vec();
         let writable = plan.writable.iter().map(|folder| (folder, Area::Writable));
         let copied = plan.copied.iter().map(|copied| (&copied.folder, Area::Copied));
         let mut areas: Vec<_> = writable
             .chain(copied)
             .map(|(folder, area)| {
                 let is_guarded = plan.guarded.contains(folder);
-                GuardedArea { folder: folder.clone(), area, is_guarded }
+                GuardedArea { folder: to_vec(folder), area, is_guarded }
             })
             .collect();
-        areas.sort_by_key(|area| std::cmp::Reverse(area.folder.components().count()));
+        // Of the folders around a path, the longest is the innermost.
+        areas.sort_by_key(|area| std::cmp::Reverse(area.folder.len()));
         let around = plan.protected.iter().flat_map(|path| path.ancestors().skip(1));
         NameGuard {
-            protected: plan.protected.iter().map(|path| encoded(path)).collect(),
-            around_protected: around.map(encoded).collect(),
+            protected: plan.protected.iter().map(|path| to_vec(path)).collect(),
+            around_protected: around.map(to_vec).collect(),
             areas,
         }
     }
@@ -89,18 +92,17 @@ impl NameGuard {
         change: PathChange,
         has_head: impl Fn(usize) -> bool,
     ) -> bool {
+        let path = encoded(path);
         let innermost = self.innermost(path);
         // A writable folder itself contains protected paths too, but it is a mount, which cannot be replaced.
-        let is_area = innermost.is_some_and(|area| area.folder == path);
+        let is_area = innermost.is_some_and(|(_, relative)| relative.is_empty());
         if !is_area && self.is_protected(path, change) {
             return true;
         }
-        let Some(relative) = innermost.and_then(|area| area.guarded_part(path)) else {
-            return false;
-        };
+        let Some(relative) = guarded_part(innermost) else { return false };
         let mut is_in_git = false;
-        let mut names = relative.iter().peekable();
-        let mut levels_above = relative.iter().count();
+        let mut levels_above = names(relative).count();
+        let mut names = names(relative).peekable();
         while let Some(name) = names.next() {
             let is_last = levels_above == 1;
             if is_git(name) {
@@ -123,24 +125,29 @@ impl NameGuard {
     /// Whether moving a folder takes it out of a git folder.
     pub fn leaves_git_folder(&self, from: &Path, to: &Path) -> bool {
         let is_inside = |path: &Path| {
-            let relative = self.innermost(path).and_then(|area| area.guarded_part(path));
-            relative.and_then(Path::parent).is_some_and(|around| around.iter().any(is_git))
+            let relative = guarded_part(self.innermost(encoded(path))).unwrap_or_default();
+            let levels = names(relative).count();
+            names(relative).take(levels.saturating_sub(1)).any(is_git)
         };
         is_inside(from) && !is_inside(to)
     }
 
     /// Returns where a path is.
     pub fn area(&self, path: &Path) -> Area {
-        self.innermost(path).map_or(Area::ReadOnly, |area| area.area)
+        self.innermost(encoded(path)).map_or(Area::ReadOnly, |(area, _)| area.area)
     }
 
-    fn innermost(&self, path: &Path) -> Option<&GuardedArea> {
-        self.areas.iter().find(|area| path.starts_with(&area.folder))
+    /// Returns the innermost area around a path, and the path relative to it.
+    fn innermost<'p>(&self, path: &'p [u8]) -> Option<(&GuardedArea, &'p [u8])> {
+        self.areas.iter().find_map(|area| {
+            let rest = path.strip_prefix(area.folder.as_slice())?;
+            let is_below = rest.is_empty() || rest[0] == b'/' || area.folder.ends_with(b"/");
+            is_below.then_some((area, rest))
+        })
     }
 
     /// Whether a path is protected, or is a folder around a protected path that would be replaced.
-    fn is_protected(&self, path: &Path, change: PathChange) -> bool {
-        let path = path.as_os_str().as_encoded_bytes();
+    fn is_protected(&self, path: &[u8], change: PathChange) -> bool {
         let is_slash = |(at, byte): (usize, &u8)| (*byte == b'/').then_some(at);
         let mut folders = path.iter().enumerate().filter_map(is_slash).map(|end| &path[..end]);
         self.protected.contains(path)
@@ -149,17 +156,24 @@ impl NameGuard {
     }
 }
 
-impl GuardedArea {
-    /// Returns a path relative to the folder. `None` if names in the folder are not checked.
-    fn guarded_part<'p>(&self, path: &'p Path) -> Option<&'p Path> {
-        self.is_guarded.then(|| path.strip_prefix(&self.folder).ok()).flatten()
-    }
+fn encoded(path: &Path) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
 }
 
-fn is_git(name: &OsStr) -> bool {
-    name.eq_ignore_ascii_case(".git")
+/// Returns the relative path if names in the area are checked.
+fn guarded_part<'p>(innermost: Option<(&GuardedArea, &'p [u8])>) -> Option<&'p [u8]> {
+    innermost.filter(|(area, _)| area.is_guarded).map(|(_, relative)| relative)
 }
 
-fn is_head(name: &OsStr) -> bool {
-    name.eq_ignore_ascii_case("HEAD")
+/// Returns the names in a relative path.
+fn names(relative: &[u8]) -> impl Iterator<Item = &[u8]> {
+    relative.split(|byte| *byte == b'/').filter(|name| !name.is_empty())
+}
+
+fn is_git(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b".git")
+}
+
+fn is_head(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"HEAD")
 }

@@ -105,9 +105,8 @@ fn git_folders_are_recognized_by_name() {
         (Write, "/elsewhere/.git", false),
     ] {
         let folder = |levels| Path::new(path).ancestors().nth(levels).unwrap();
-        let refused = guard.refuses(Path::new(path), change, |levels| {
-            folder(levels) == Path::new("/w/bare")
-        });
+        let refused =
+            guard.refuses(Path::new(path), change, |levels| folder(levels) == Path::new("/w/bare"));
         assert_eq!(refused, expected, "{change:?} {path}");
     }
     for (from, to, expected) in [

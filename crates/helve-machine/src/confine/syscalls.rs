@@ -115,10 +115,7 @@ pub(super) fn let_call_continue(listener: BorrowedFd<'_>, id: u64) -> io::Result
     send_answer(listener, libc::seccomp_notif_resp { id, val: 0, error: 0, flags })
 }
 
-fn send_answer(
-    listener: BorrowedFd<'_>,
-    mut response: libc::seccomp_notif_resp,
-) -> io::Result<()> {
+fn send_answer(listener: BorrowedFd<'_>, mut response: libc::seccomp_notif_resp) -> io::Result<()> {
     // SAFETY: the kernel reads the structure, which outlives the call.
     let sent = unsafe {
         libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &raw mut response)
@@ -177,10 +174,8 @@ pub(super) fn bytes_to_page_end(address: u64) -> usize {
 pub(super) fn read_memory(thread: i32, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let start = usize::try_from(address).map_err(io::Error::other)?;
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    let remote = libc::iovec {
-        iov_base: std::ptr::without_provenance_mut(start),
-        iov_len: buffer.len(),
-    };
+    let remote =
+        libc::iovec { iov_base: std::ptr::without_provenance_mut(start), iov_len: buffer.len() };
     // SAFETY: the kernel writes into the buffer only; the address of the other process is not used here.
     let count =
         unsafe { libc::process_vm_readv(thread, &raw const local, 1, &raw const remote, 1, 0) };

@@ -4,21 +4,25 @@
 //! the writable folders are searched for them. A file with a name that is not found there may not be written.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use helve_core::confine::{Area, NameGuard, PathChange};
 use helve_core::process::SandboxPlan;
-use rustix::fs::{Stat, StatVfsMountFlags, statvfs};
+use rustix::fs::{
+    CWD, Mode, OFlags, ResolveFlags, Stat, StatVfsMountFlags, fstat, fstatvfs, openat2,
+};
 
 /// How many entries are searched. What is beyond counts as outside.
 const MAX_ENTRIES: usize = 500_000;
 
-/// The number of names that each file with several names has in the writable folders, once they are needed.
+/// Names of files with several names, as far as they are known.
 #[derive(Default)]
-pub(super) struct LinkedFiles(RefCell<Option<HashMap<FileId, u64>>>);
+pub(super) struct LinkedFiles(RefCell<KnownNames>);
+
+type KnownNames = HashMap<FileId, BTreeSet<PathBuf>>;
 
 /// Device and number of a file.
 type FileId = (u64, u64);
@@ -31,24 +35,32 @@ impl LinkedFiles {
         guard: &NameGuard,
         plan: &SandboxPlan,
     ) -> bool {
-        let mut names = self.0.borrow_mut();
-        let names = names.get_or_insert_with(|| count_names(guard, plan));
-        names.get(&(file.st_dev, file.st_ino)).is_some_and(|count| *count >= file.st_nlink)
+        let id = (file.st_dev, file.st_ino);
+        let is_name = |path: &&PathBuf| is_writable_name(path, id, guard);
+        let has_all = |names: &KnownNames| {
+            let names = names.get(&id).into_iter().flatten().filter(is_name);
+            u64::try_from(names.count()).is_ok_and(|count| count >= file.st_nlink)
+        };
+        if has_all(&self.0.borrow()) {
+            return true;
+        }
+        let found = search(plan);
+        let is_inside = has_all(&found);
+        self.0.replace(found);
+        is_inside
     }
 
-    /// Records that a program in the sandbox has given another name to a file. `before` is its status before.
-    pub(super) fn add_name(&self, before: &Stat) {
-        if let Some(names) = self.0.borrow_mut().as_mut() {
-            // A file with one name was not counted.
-            let is_single = before.st_nlink <= 1;
-            let count = names.entry((before.st_dev, before.st_ino)).or_default();
-            *count = if is_single { before.st_nlink } else { *count } + 1;
-        }
+    /// Remembers names of a file to which a program in the sandbox has added one.
+    pub(super) fn add(&self, file: &Stat, names: [Option<&Path>; 2]) {
+        let mut known = self.0.borrow_mut();
+        let known = known.entry((file.st_dev, file.st_ino)).or_default();
+        known.extend(names.into_iter().flatten().map(Path::to_path_buf));
     }
 }
 
-fn count_names(guard: &NameGuard, plan: &SandboxPlan) -> HashMap<FileId, u64> {
-    let mut names = HashMap::new();
+/// Searches the writable folders for files with several names.
+fn search(plan: &SandboxPlan) -> KnownNames {
+    let mut names = KnownNames::new();
     let is_inner =
         |folder: &PathBuf| plan.writable.iter().any(|it| it != folder && folder.starts_with(it));
     let mut folders: Vec<_> = plan.writable.iter().filter(|it| !is_inner(it)).cloned().collect();
@@ -63,24 +75,30 @@ fn count_names(guard: &NameGuard, plan: &SandboxPlan) -> HashMap<FileId, u64> {
             } else if kind.is_file()
                 && let Ok(found) = entry.metadata()
                 && found.nlink() > 1
-                && is_writable(&entry.path(), guard)
             {
-                *names.entry((found.dev(), found.ino())).or_default() += 1;
+                names.entry((found.dev(), found.ino())).or_default().insert(entry.path());
             }
         }
     }
     names
 }
 
-fn is_writable(path: &Path, guard: &NameGuard) -> bool {
+/// Whether a path, without following links, still names a file and may be written.
+fn is_writable_name(path: &Path, file: FileId, guard: &NameGuard) -> bool {
     let has_head = |levels: usize| {
         let folder = path.ancestors().nth(levels);
         folder.is_none_or(|folder| fs::symlink_metadata(folder.join("HEAD")).is_ok())
     };
-    let is_read_only = || {
-        statvfs(path).map_or(true, |found| found.f_flag.contains(StatVfsMountFlags::RDONLY))
+    if guard.area(path) != Area::Writable || guard.refuses(path, PathChange::Write, has_head) {
+        return false;
+    }
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    let Ok(named) = openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) else {
+        return false;
     };
-    guard.area(path) == Area::Writable
-        && !guard.refuses(path, PathChange::Write, has_head)
-        && !is_read_only()
+    let is_same = fstat(&named).is_ok_and(|found| (found.st_dev, found.st_ino) == file);
+    // A file system that is mounted in the folder may be read-only.
+    let is_read_only =
+        |found: rustix::fs::StatVfs| found.f_flag.contains(StatVfsMountFlags::RDONLY);
+    is_same && fstatvfs(&named).is_ok_and(|found| !is_read_only(found))
 }

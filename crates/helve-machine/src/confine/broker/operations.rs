@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 
 use helve_core::confine::{Area, PathChange};
 use helve_core::process::DeniedCall;
@@ -13,7 +14,9 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::caller::Caller;
-use super::places::{Place, is_in_proc, own_link, own_process_link, real_path, refuse_own};
+use super::places::{
+    Base, DirectPath, Place, is_in_proc, own_link, own_process_link, real_path, refuse_own,
+};
 use super::{Arguments, Broker, CallError, CallResult};
 
 /// How many links a path may end with, and how often a file is tried that others create and remove.
@@ -102,12 +105,21 @@ impl Broker<'_> {
 }
 
 impl Call<'_> {
-    fn open(&self, path: PathArgument, flags: u64, mode: u64) -> Result<CallResult, CallError> {
+    fn open(
+        &self,
+        (base, address): PathArgument,
+        flags: u64,
+        mode: u64,
+    ) -> Result<CallResult, CallError> {
         let flags = OFlags::from_bits_retain(low_bits(flags));
-        let mut place = self.place(path)?;
-        if let Some(handle) = self.open_regular(&place, flags, mode)? {
+        let path = self.caller.path(address)?;
+        let base = self.base(base, &path)?;
+        if let Some(direct) = DirectPath::new(base.as_fd(), &path)?
+            && let Some(handle) = self.open_direct(&direct, flags, mode)?
+        {
             return Ok(handle_result(handle, flags));
         }
+        let mut place = Place::find(self.caller, base.as_fd(), &path)?;
         for _ in 0..MAX_ATTEMPTS {
             let is_new = flags.contains(OFlags::CREATE | OFlags::EXCL);
             let keeps_link = flags.contains(OFlags::NOFOLLOW) || is_new;
@@ -132,51 +144,49 @@ impl Call<'_> {
 
     /// Opens or creates a regular file in a writable folder, with as few calls as possible. `None` if it is something else,
     /// or if the call may have to fail, so that the slower way finds the right error.
-    fn open_regular(
+    fn open_direct(
         &self,
-        place: &Place,
+        path: &DirectPath<'_>,
         flags: OFlags,
         mode: u64,
     ) -> Result<Option<OwnedFd>, CallError> {
         let truncates = flags.contains(OFlags::TRUNC);
-        let is_special = flags.intersects(OFlags::PATH | OFlags::DIRECTORY)
-            || truncates && is_reading(flags);
-        let is_entry = !place.ends_with_slash && place.name != ".";
+        let is_special =
+            flags.intersects(OFlags::PATH | OFlags::DIRECTORY) || truncates && is_reading(flags);
+        let Broker { guard, .. } = self.broker;
+        // Which folders have a `HEAD` is looked up on the slower way.
         if is_special
-            || !is_entry
-            || self.broker.guard.area(place.path()?) == Area::ReadOnly
-            || self.check(place, PathChange::Write).is_err()
+            || guard.area(&path.real) == Area::ReadOnly
+            || guard.refuses(&path.real, PathChange::Write, |_| true)
         {
             return Ok(None);
         }
         let creation = OFlags::CREATE | OFlags::EXCL;
-        let own = own_flags(flags) - creation - OFlags::TRUNC | OFlags::NOFOLLOW;
+        let own = own_flags(flags) - creation - OFlags::TRUNC;
         if flags.contains(OFlags::CREATE) {
-            let mode = self.new_mode(mode)?;
-            match openat(&place.folder, &place.name, own | creation, mode) {
+            match path.open(own | creation, self.new_mode(mode)?) {
                 Err(Errno::EXIST) if !flags.contains(OFlags::EXCL) => {}
+                Err(Errno::LOOP | Errno::INVAL) => return Ok(None),
                 result => return Ok(Some(result?)),
             }
         }
         // It may be a named pipe, whose opening must not wait.
-        let without_waiting = own | OFlags::NONBLOCK;
-        let file = match openat(&place.folder, &place.name, without_waiting, Mode::empty()) {
-            Err(Errno::NOENT) if !flags.contains(OFlags::CREATE) => {
-                return Err(Errno::NOENT.into());
-            }
-            Err(Errno::NOENT | Errno::LOOP | Errno::NXIO | Errno::AGAIN) => return Ok(None),
+        let file = match path.open(own | OFlags::NONBLOCK, Mode::empty()) {
+            Err(Errno::NOENT) if flags.contains(OFlags::CREATE) => return Ok(None),
+            Err(Errno::LOOP | Errno::INVAL | Errno::NXIO | Errno::AGAIN) => return Ok(None),
             result => result?,
         };
         let status = fstat(&file)?;
-        match FileType::from_raw_mode(status.st_mode) {
-            FileType::RegularFile => self.check_links(place, &status)?,
+        let kind = FileType::from_raw_mode(status.st_mode);
+        match kind {
+            FileType::RegularFile => self.check_links(&path.real, &status)?,
             FileType::Fifo if !is_reading(flags) => {}
             _ => return Ok(None),
         }
         if !flags.contains(OFlags::NONBLOCK) {
             fcntl_setfl(&file, own)?;
         }
-        if truncates && FileType::from_raw_mode(status.st_mode) == FileType::RegularFile {
+        if truncates && kind == FileType::RegularFile {
             ftruncate(&file, 0)?;
         }
         Ok(Some(file))
@@ -209,7 +219,7 @@ impl Call<'_> {
             FileType::RegularFile => {
                 if let Some(place) = place {
                     self.check(place, PathChange::Write)?;
-                    self.check_links(place, status)?;
+                    self.check_links(place.path()?, status)?;
                 }
             }
             FileType::Fifo if is_waiting(flags) => return open_pipe(file, flags),
@@ -285,7 +295,8 @@ impl Call<'_> {
         self.check(&to, PathChange::Write)?;
         let link = own_link(source.file.as_fd());
         linkat(CWD, link, &to.folder, to.call_name(), AtFlags::SYMLINK_FOLLOW)?;
-        self.broker.links.add_name(&source.status);
+        let old_name = source.place.as_ref().and_then(|place| place.path().ok());
+        self.broker.links.add(&source.status, [old_name, to.path().ok()]);
         Ok(CallResult::Done)
     }
 
@@ -327,7 +338,7 @@ impl Call<'_> {
         }
         if let Some(place) = &existing.place {
             self.check(place, PathChange::Write)?;
-            self.check_links(place, &existing.status)?;
+            self.check_links(place.path()?, &existing.status)?;
         }
         if self.broker.plan.limits.file_size.is_some_and(|limit| length > limit) {
             return Err(Errno::FBIG.into());
@@ -341,11 +352,16 @@ impl Call<'_> {
     /// Finds the place that a path argument names.
     fn place(&self, (base, address): PathArgument) -> Result<Place, CallError> {
         let path = self.caller.path(address)?;
-        if path.starts_with(b"/") {
-            return Ok(Place::find(self.caller, CWD, &path)?);
-        }
-        let base = self.caller.base(handle_number(base))?;
+        let base = self.base(base, &path)?;
         Ok(Place::find(self.caller, base.as_fd(), &path)?)
+    }
+
+    /// Opens the folder that a path starts from.
+    fn base(&self, base: u64, path: &[u8]) -> Result<Base, CallError> {
+        if path.starts_with(b"/") {
+            return Ok(Base::Unused);
+        }
+        Ok(Base::Folder(self.caller.base(handle_number(base))?))
     }
 
     /// Follows the links that a path ends with.
@@ -408,10 +424,10 @@ impl Call<'_> {
     }
 
     /// Refuses to write to a file that may have another name outside the writable folders.
-    fn check_links(&self, place: &Place, status: &Stat) -> Result<(), CallError> {
+    fn check_links(&self, path: &Path, status: &Stat) -> Result<(), CallError> {
         let Broker { links, guard, plan, .. } = self.broker;
         match status.st_nlink > 1
-            && guard.area(place.path()?) == Area::Writable
+            && guard.area(path) == Area::Writable
             && !links.are_all_inside(status, guard, plan)
         {
             true => Err(CallError::Refused(DeniedCall::HardLink)),
