@@ -552,6 +552,32 @@ fn git_is_not_led_to_other_settings_or_programs() {
 }
 
 #[test]
+fn git_is_not_led_to_write_elsewhere() {
+    for_each_user(|fixture| {
+        fixture.run_unconfined(REPOSITORIES);
+        let attempts = [
+            "ln -s $PWD/../outside/f .git/COMMIT_EDITMSG",
+            "rm -rf .git/logs; mkdir .git/logs; ln -s $PWD/../outside/f .git/logs/HEAD",
+            "ln -s ../../outside .git/refs/tags/x",
+            "ln -s $PWD/../outside/f x/y/deep/.git/MERGE_MSG",
+            "ln -s $PWD/../outside/f bare/ORIG_HEAD",
+            "ln -s ../outside/f l; rename l x/y/deep/.git/index; test -L x/y/deep/.git/index",
+            "ln -s ../outside/f m; ln -P m x/y/deep/.git/index",
+            "mkdir n; ln -s ../outside/f n/HEAD2; rename n x/y/deep/.git/logs; test -d x/y/deep/.git/logs",
+            "mkdir o; rename o bare/logs; test -d bare/logs",
+            "mkdir p x/y/deep/.git/p; ln -s f p/l; python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(316, -100, b\"p\", -100, b\"x/y/deep/.git/p\", 2))'",
+        ];
+        assert_eq!(succeeding(fixture, &attempts), Vec::<String>::new());
+        fixture.check(
+            "cp a.txt x/y/deep/.git/description && ln -s a.txt soft && cat soft",
+            expect![[r#"
+                a
+            "#]],
+        );
+    });
+}
+
+#[test]
 fn committing_branching_and_merging_work() {
     for_each_user(|fixture| {
         fixture.check(

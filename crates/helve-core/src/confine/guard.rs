@@ -8,6 +8,7 @@
 //! - A bare repository has no `.git`, but a file named `HEAD`. Outside of git folders, no file may get this name, and a
 //!   folder that has such a file is treated as a git folder.
 //! - No folder may be moved out of a git folder, because it may already contain a `HEAD`.
+//! - A git folder gets no symbolic links, because git writes to what they lead to. So only files may be moved into one.
 //!
 //! A check stays valid while other processes rename folders: renaming the folders around a path never makes one of
 //! these rules apply to it.
@@ -130,6 +131,13 @@ impl NameGuard {
             names(relative).take(levels.saturating_sub(1)).any(is_git)
         };
         is_inside(from) && !is_inside(to)
+    }
+
+    /// Whether a path is inside a git folder. `has_head` is that of [`NameGuard::refuses`].
+    pub fn is_in_git_folder(&self, path: &Path, has_head: impl Fn(usize) -> bool) -> bool {
+        let Some(relative) = guarded_part(self.innermost(encoded(path))) else { return false };
+        let levels = names(relative).count();
+        names(relative).take(levels.saturating_sub(1)).any(is_git) || (1..=levels).any(has_head)
     }
 
     /// Returns where a path is.

@@ -122,6 +122,25 @@ fn git_folders_are_recognized_by_name() {
 }
 
 #[test]
+fn paths_inside_git_folders() {
+    let guard = NameGuard::new(&plan_for(Sandbox::WorkspaceWrite));
+    for (path, expected) in [
+        ("/w/.git/logs/HEAD", true),
+        ("/w/a/.Git/x", true),
+        ("/w/a/.git", false),
+        ("/w/bare/x", true),
+        ("/w/bare/logs/x", true),
+        ("/w/bare", false),
+        ("/w/a", false),
+        ("/scratch/.git/x", false),
+    ] {
+        let folder = |levels| Path::new(path).ancestors().nth(levels).unwrap();
+        let has_head = |levels| folder(levels) == Path::new("/w/bare");
+        assert_eq!(guard.is_in_git_folder(Path::new(path), has_head), expected, "{path}");
+    }
+}
+
+#[test]
 fn the_innermost_folder_decides_where_a_file_may_be_changed() {
     let mut plan = plan_for(Sandbox::WorkspaceWrite);
     let copied = |folder: &str| CopiedFolder { folder: folder.into(), changes: "/c".into() };

@@ -266,6 +266,7 @@ impl Call<'_> {
         let target = self.caller.path(target)?;
         let place = self.place(path)?;
         self.check(&place, PathChange::Write)?;
+        self.check_git_entry(&place, FileType::Symlink)?;
         symlinkat(target, &place.folder, place.call_name())?;
         Ok(CallResult::Done)
     }
@@ -293,6 +294,7 @@ impl Call<'_> {
         }
         let to = self.place(to)?;
         self.check(&to, PathChange::Write)?;
+        self.check_git_entry(&to, source.kind())?;
         let link = own_link(source.file.as_fd());
         linkat(CWD, link, &to.folder, to.call_name(), AtFlags::SYMLINK_FOLLOW)?;
         let old_name = source.place.as_ref().and_then(|place| place.path().ok());
@@ -314,6 +316,10 @@ impl Call<'_> {
         if is_exchange {
             self.check(&from, PathChange::Write)?;
             self.check(&to, PathChange::Move)?;
+        }
+        self.check_moved_entry(&from, &to)?;
+        if is_exchange {
+            self.check_moved_entry(&to, &from)?;
         }
         let (from_path, to_path) = (from.path()?, to.path()?);
         let guard = &self.broker.guard;
@@ -418,6 +424,30 @@ impl Call<'_> {
     fn check(&self, place: &Place, change: PathChange) -> Result<(), CallError> {
         let has_head = |levels_above| place.has_head(levels_above);
         match self.broker.guard.refuses(place.path()?, change, has_head) {
+            true => Err(CallError::Refused(DeniedCall::Protected)),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses to move anything but a file into a git folder.
+    fn check_moved_entry(&self, from: &Place, to: &Place) -> Result<(), CallError> {
+        let Ok(moved) = statat(&from.folder, &from.name, AtFlags::SYMLINK_NOFOLLOW) else {
+            // The call fails.
+            return Ok(());
+        };
+        let kind = FileType::from_raw_mode(moved.st_mode);
+        // What is in a git folder already was checked before.
+        match self.check_git_entry(from, kind) {
+            Ok(()) => self.check_git_entry(to, kind),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Refuses to put a symbolic link, or a folder that may contain one, into a git folder.
+    fn check_git_entry(&self, place: &Place, kind: FileType) -> Result<(), CallError> {
+        let has_head = |levels_above| place.has_head(levels_above);
+        let may_be_link = matches!(kind, FileType::Symlink | FileType::Directory);
+        match may_be_link && self.broker.guard.is_in_git_folder(place.path()?, has_head) {
             true => Err(CallError::Refused(DeniedCall::Protected)),
             false => Ok(()),
         }
