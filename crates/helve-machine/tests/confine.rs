@@ -877,6 +877,20 @@ fn devices_and_terminals_of_others_are_out_of_sight() {
             );
             assert_eq!(output, expected);
         }
+        let by_number =
+            format!("mknod t c 136 {} && : < t", name.rsplit('/').next().unwrap_or_default());
+        let by_handle = format!("for p in /proc/[0-9]*; do : < $p/root{name} && exit; done; false");
+        let attempts = [
+            &*by_number,
+            &*by_handle,
+            ": < /dev/console",
+            ": < /dev/tty0",
+            ": < /dev/vcs",
+            ": < /dev/vda || : < /dev/sda",
+            ": < /dev/mem",
+            "python3 -c 'import fcntl, pty; fcntl.ioctl(pty.openpty()[1], 0x5412, b\"x\")'",
+        ];
+        assert_eq!(succeeding(fixture, &attempts), Vec::<String>::new());
         fixture.check(
             "cd /dev; ls -A | sort | tr '\\n' ' '; ls pts; echo x > null; head -c1 urandom | wc -c; echo x > shm/x && cat shm/x; echo x > new; python3 -c 'import os, pty; m, s = pty.openpty(); os.write(s, b\"pty\"); print(os.read(m, 3), os.ttyname(s))'; (echo out > /dev/stdout; echo fd > /dev/fd/1) | cat",
             expect![[r#"

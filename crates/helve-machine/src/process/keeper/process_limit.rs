@@ -20,6 +20,8 @@ const MAX_PROCESSES: u64 = 4096;
 const MAX_USER_PROCESSES: u64 = 8192;
 /// Prefix of the names of the keepers' control groups.
 const GROUP_PREFIX: &str = "helve-";
+/// Prefix of the process id in the names of the control groups of commands.
+const COMMAND_PREFIX: &str = "command-";
 /// How long emptying a group may take; thousands of processes die slowly on a busy machine.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(30);
 const KILL_INTERVAL: Duration = Duration::from_millis(5);
@@ -112,8 +114,8 @@ impl CommandGroup {
         let is_keepers =
             own.file_name().is_some_and(|name| name.to_string_lossy().starts_with(GROUP_PREFIX));
         let around = if is_keepers { own.parent()? } else { &own };
-        // A name without the id of a keeper alone: other keepers remove the group only once it is empty.
-        let name = format!("{GROUP_PREFIX}{}-command-{}", namespace(), std::process::id());
+        // Keepers remove the group once this process has ended and the group is empty.
+        let name = format!("{GROUP_PREFIX}{}-{COMMAND_PREFIX}{}", namespace(), std::process::id());
         CommandGroup::create_at(around.join(name), limits)
     }
 
@@ -171,6 +173,10 @@ fn sweep(parent_group: &Path) {
         let Some(suffix) = name.to_str().and_then(|name| name.strip_prefix(GROUP_PREFIX)) else {
             continue;
         };
+        if is_of_living_command(suffix, &namespace()) {
+            // Its command may not have joined it yet.
+            continue;
+        }
         let is_living_keeper = |stat: ProcStat| stat.is_keeper() && stat.is_alive();
         if let Some(keeper) = parse_keeper(suffix, &namespace())
             && !ProcStat::of(keeper).is_some_and(is_living_keeper)
@@ -188,6 +194,14 @@ fn parse_keeper(suffix: &str, namespace: &str) -> Option<Pid> {
     let number =
         keeper.parse().ok().filter(|number| *number > 0 && keeper_namespace == namespace)?;
     Pid::from_raw(number)
+}
+
+/// Whether a group belongs to a command whose warden still runs.
+fn is_of_living_command(suffix: &str, namespace: &str) -> bool {
+    let warden = suffix.split_once('-').filter(|(of, _)| *of == namespace);
+    let number = warden.and_then(|(_, command)| command.strip_prefix(COMMAND_PREFIX)?.parse().ok());
+    let warden = number.filter(|number| *number > 0).and_then(Pid::from_raw);
+    warden.and_then(ProcStat::of).is_some_and(|stat| stat.is_alive())
 }
 
 /// Returns the id of this PID namespace.
@@ -344,6 +358,40 @@ mod tests {
         let joined = fs::read_to_string(path.join("cgroup.procs")).unwrap();
         assert_eq!(joined, std::process::id().to_string());
         assert!(CommandGroup::create(limits(None)).is_none());
+    }
+
+    #[test]
+    fn the_group_of_a_command_stays_while_its_warden_runs() {
+        let own = std::process::id();
+        assert!(is_of_living_command(&format!("77-command-{own}"), "77"));
+        for other in [format!("78-command-{own}"), format!("77-{own}"), "77-command-0".into()] {
+            assert!(!is_of_living_command(&other, "77"), "{other}");
+        }
+    }
+
+    /// Uses a real group, of either version of control groups, where one can be created.
+    #[test]
+    fn a_real_group_limits_processes() {
+        let limits = SandboxLimits { processes: Some(3), ..SandboxLimits::default() };
+        let Some(group) = CommandGroup::create(limits) else {
+            return println!("nothing was checked: no control group can be created here");
+        };
+        let script = "import os, sys\nopen(sys.argv[1] + '/cgroup.procs', 'w').write(str(os.getpid()))\n\
+                      for n in range(9):\n try:\n  if os.fork() == 0: sys.stdin.read(); os._exit(0)\n \
+                      except BlockingIOError: print(n); break\n";
+        let child = std::process::Command::new("python3")
+            .args(["-c", script])
+            .arg(&group.path)
+            .stdin(std::process::Stdio::piped())
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "2\n");
+        let path = group.path.clone();
+        drop(group);
+        // The last processes may still be ending.
+        assert!(!path.exists() || members(&path).is_empty());
     }
 
     #[test]
