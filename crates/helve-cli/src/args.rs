@@ -152,7 +152,11 @@ pub(crate) enum CliCommand {
         dry_run: bool,
     },
     /// Show the active configuration, the source of each value, and any problems
-    Config,
+    Config {
+        /// Also show the built-in rules and agents, and the values of keys that are not set
+        #[arg(long)]
+        defaults: bool,
+    },
     /// Trust this folder: let its configuration allow things, and use the agents and servers it defines
     Trust {
         /// Withdraw the trust

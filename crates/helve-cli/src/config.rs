@@ -1,22 +1,23 @@
 //! `helve config`: prints the active configuration and the source of each value.
 
-use helve::config::{ConfigProblem, SettingState, Severity};
-use helve::visible;
+use helve::config::{ConfigProblem, SettingLine, SettingState, Severity};
+use helve::{Source, Toolbox, visible};
 use serde_json::{Value, json};
 
 use crate::Exit;
 use crate::args::GlobalArgs;
 use crate::output::{self, DIM, PLAIN};
 
-pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
+pub(crate) async fn run(common: &GlobalArgs, with_defaults: bool) -> anyhow::Result<Exit> {
     let toolbox = common.builder().client("cli").inspect().build().await?;
     let config = toolbox.config();
     let rule_warnings = config.warnings_about_rules();
     let problems: Vec<&ConfigProblem> = config.problems.iter().chain(&rule_warnings).collect();
     problems.iter().for_each(|problem| output::print_problem(problem));
     output::print_trust(&toolbox);
+    let lines = setting_lines(&toolbox, with_defaults);
     if common.json {
-        output::print_json(&as_json(config, &problems))?;
+        output::print_json(&as_json(config, &lines, &problems))?;
     } else {
         for file in &config.sources {
             output::print(&format!(
@@ -25,7 +26,7 @@ pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
             ))?;
         }
         let covered = config.covered_rules();
-        for line in config.explain() {
+        for line in &lines {
             let suffix = match line.state {
                 SettingState::NeedsTrust => " (needs `helve trust`)",
                 SettingState::Active if covered.contains(&line.source) => {
@@ -40,20 +41,42 @@ pub(crate) async fn run(common: &GlobalArgs) -> anyhow::Result<Exit> {
                 output::describe_source(&line.source)
             ))?;
         }
+        if !with_defaults {
+            output::print(&format!(
+                "{DIM}built-in rules, agents and values: helve config --defaults{PLAIN}\n"
+            ))?;
+        }
     }
     let has_errors = problems.iter().any(|problem| problem.severity == Severity::Error);
     toolbox.close().await;
     Ok(if has_errors { Exit::Failed } else { Exit::Done })
 }
 
+/// Returns the settings of the configuration, after the built-in ones if they are wanted.
+fn setting_lines(toolbox: &Toolbox, with_defaults: bool) -> Vec<SettingLine> {
+    let config = toolbox.config();
+    let is_builtin = |line: &SettingLine| line.source == Source::Builtin;
+    if !with_defaults {
+        return config.explain().filter(|line| !is_builtin(line)).collect();
+    }
+    let mut lines = toolbox.default_settings();
+    lines
+        .extend(config.explain().filter(|line| !is_builtin(line) || toolbox.is_about_a_tool(line)));
+    lines
+}
+
 fn escape_path(path: &str) -> String {
     visible::escape_line(path).into_owned()
 }
 
-fn as_json(config: &helve::config::Config, problems: &[&ConfigProblem]) -> Value {
+fn as_json(
+    config: &helve::config::Config,
+    lines: &[SettingLine],
+    problems: &[&ConfigProblem],
+) -> Value {
     let covered = config.covered_rules();
-    let values: Vec<Value> = config
-        .explain()
+    let values: Vec<Value> = lines
+        .iter()
         .map(|line| {
             json!({
                 "key": line.key,

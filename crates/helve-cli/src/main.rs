@@ -114,7 +114,7 @@ async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Ex
             history::undo(&common, call, last, dry_run).await
         }
         CliCommand::Redo { dry_run } => history::redo(&common, dry_run).await,
-        CliCommand::Config => config::run(&common).await,
+        CliCommand::Config { defaults } => config::run(&common, defaults).await,
         CliCommand::Trust { remove } => trust::run(&common, remove).await,
         CliCommand::Doctor => doctor::run(&common).await,
         CliCommand::Mcp { mcp, command: None } => mcp::run(&common, &mcp).await,

@@ -123,6 +123,7 @@ fn advice(name: &str, error: &ServerError) -> String {
         | ServerError::ErrorReply { .. }
         | ServerError::InvalidReply
         | ServerError::Changed { .. }
+        | ServerError::WrongResult { .. }
         | ServerError::NoResources { .. } => String::new(),
     }
 }

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use serde_json::{Map, Value};
 
 use crate::BoxFuture;
+use crate::validate::ArgumentProblem;
 
 /// Why a server failed. `Display` is for people; dialects have their own messages for models.
 ///
 /// The texts contain no secrets from the server's configuration.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ServerError {
     #[error("no such server is configured")]
     Unknown { known: Vec<String> },
@@ -41,6 +42,9 @@ pub enum ServerError {
     /// The server's tool is no longer the one that was offered, so an approval does not cover it.
     #[error("its tool {tool} has changed")]
     Changed { tool: String },
+    /// The result of a tool does not match the schema that the server gave for it.
+    #[error("the result of its tool {tool} does not match the output schema of the tool")]
+    WrongResult { tool: String, problems: Vec<ArgumentProblem>, text: String },
     #[error("it has no resources")]
     NoResources { others: Vec<String> },
 }

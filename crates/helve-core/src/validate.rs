@@ -1,5 +1,7 @@
 //! Validates arguments against a schema. Returns all problems at once, as values; the dialect turns them into a message.
 
+use std::cell::Cell;
+
 use helve_text::near;
 use serde_json::{Map, Value};
 
@@ -9,6 +11,8 @@ use crate::input;
 const MAX_PROBLEMS: usize = 20;
 /// Maximum nesting. The schema of an MCP server may refer to itself.
 const MAX_DEPTH: usize = 64;
+/// Maximum number of values that are checked. Alternatives within alternatives would otherwise take exponential time.
+const MAX_STEPS: usize = 100_000;
 
 /// An argument that does not satisfy the schema.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,10 +74,20 @@ pub struct Findings {
 /// Corrects in place what is unambiguous: numbers and booleans given as strings, null for an optional parameter.
 /// Unknown parameters are removed and reported.
 pub fn validate(schema: &Value, args: &mut Value) -> Findings {
-    let mut validator = Validator { root: schema, findings: Findings::default() };
+    let steps = Cell::new(MAX_STEPS);
+    let mut validator = Validator::new(schema, Mode::Convert, &steps);
     validator.check_value(schema, args, &mut String::new(), 0);
     validator.findings.problems.truncate(MAX_PROBLEMS);
     validator.findings
+}
+
+/// Checks a value against a schema and converts nothing. Members and keywords that are not known cause no problem.
+pub fn check(schema: &Value, value: &Value) -> Vec<ArgumentProblem> {
+    let steps = Cell::new(MAX_STEPS);
+    let mut validator = Validator::new(schema, Mode::Strict, &steps);
+    validator.check_value(schema, &mut value.clone(), &mut String::new(), 0);
+    validator.findings.problems.truncate(MAX_PROBLEMS);
+    validator.findings.problems
 }
 
 /// Returns the problem for arguments that satisfy the schema but cannot be decoded to the tool's argument type.
@@ -86,13 +100,31 @@ pub(crate) fn decoding_problem(err: &serde_json::Error) -> ArgumentProblem {
     }
 }
 
+/// The types of JSON Schema.
+const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
+
 /// Checks values recursively and collects what it finds.
 struct Validator<'a> {
     root: &'a Value,
+    mode: Mode,
+    /// Remaining number of values to check, shared with the validators of alternatives.
+    steps: &'a Cell<usize>,
     findings: Findings,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// Converts what is unambiguous, and removes unknown members and nulls.
+    Convert,
+    /// Leaves the value as it is.
+    Strict,
+}
+
 impl<'a> Validator<'a> {
+    fn new(root: &'a Value, mode: Mode, steps: &'a Cell<usize>) -> Self {
+        Self { root, mode, steps, findings: Findings::default() }
+    }
+
     fn check_value(
         &mut self,
         schema: &'a Value,
@@ -104,6 +136,8 @@ impl<'a> Validator<'a> {
         if depth > MAX_DEPTH || self.findings.problems.len() >= MAX_PROBLEMS {
             return;
         }
+        let Some(left) = self.steps.get().checked_sub(1) else { return };
+        self.steps.set(left);
         if !self.check_type(schema, value, path) || !self.check_listed(schema, value, path) {
             return;
         }
@@ -141,10 +175,17 @@ impl<'a> Validator<'a> {
         if types.iter().any(|kind| has_type(kind, value)) {
             return true;
         }
+        if self.mode == Mode::Strict && !types.iter().all(|kind| TYPES.contains(kind)) {
+            return true;
+        }
         // Only single arguments are converted. If the arguments as a whole are a string, they are refused, not parsed a
         // second time.
-        let is_single = !path.is_empty();
-        let converted = types.iter().filter(|_| is_single).find_map(|kind| coerce(kind, value));
+        let may_convert = match self.mode {
+            Mode::Convert => !path.is_empty(),
+            // 1.0 is an integer.
+            Mode::Strict => value.is_number(),
+        };
+        let converted = types.iter().filter(|_| may_convert).find_map(|kind| coerce(kind, value));
         if let Some(converted) = converted {
             *value = converted;
             return true;
@@ -208,8 +249,11 @@ impl<'a> Validator<'a> {
     ) {
         let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
         let required: Vec<&str> = list(schema, "required").filter_map(Value::as_str).collect();
-        members.retain(|name, value| !value.is_null() || required.contains(&name.as_str()));
-        let unknown_members = self.remove_unknown(schema, properties, members, path);
+        let mut unknown_members = Vec::new();
+        if self.mode == Mode::Convert {
+            members.retain(|name, value| !value.is_null() || required.contains(&name.as_str()));
+            unknown_members = self.remove_unknown(schema, properties, members, path);
+        }
         for name in &required {
             if !members.contains_key(*name) {
                 let near = near::nearest(name, unknown_members.iter().map(String::as_str), 1);
@@ -301,7 +345,7 @@ impl<'a> Validator<'a> {
         let mut closest: Option<Findings> = None;
         for choice in choices {
             let mut attempt = value.clone();
-            let mut validator = Validator { root: self.root, findings: Findings::default() };
+            let mut validator = Validator::new(self.root, self.mode, self.steps);
             validator.check_value(choice, &mut attempt, path, depth + 1);
             if validator.findings.problems.is_empty() {
                 *value = attempt;

@@ -58,7 +58,7 @@ pub use agent::{Agent, AgentMode, AgentOrigin};
 pub use builtin::DEFAULT_AGENT;
 pub use commands::CommandTemplate;
 pub use edit::{DiagnosticsMode, EditSection, HardLinkMode, MatchMode, SyntaxMode};
-pub use explain::{SettingLine, SettingState};
+pub use explain::{SettingLine, SettingState, builtin_rules};
 pub use gather::{ConfigFiles, ConfigPaths, PluginSettings, gather, gather_with_plugins};
 pub use instructions::{INSTRUCTION_NAMES, InstructionFile};
 pub use languages::{LanguageSection, ToolchainEntry, ToolchainSection};

@@ -9,6 +9,7 @@ pub mod undo;
 mod words;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use helve_core::{AnyTool, Dialect, Media, Session};
 
@@ -20,8 +21,8 @@ pub use words::shell::process_ended;
 pub use words::skill::{SkillAccess, SkillChange, skills_changed};
 pub use words::task::{reported_tasks, task_ended, tasks_running};
 
-/// Makes the tools of a dialect.
-pub type MakeTools = fn(Arc<dyn Media>, EditSettings) -> Vec<Arc<dyn AnyTool>>;
+/// Makes the tools of a dialect. The last parameter is the default timeout of commands.
+pub type MakeTools = fn(Arc<dyn Media>, EditSettings, Duration) -> Vec<Arc<dyn AnyTool>>;
 
 /// A dialect with its tools.
 pub struct DialectTools {

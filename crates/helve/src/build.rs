@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use helve_agent::hook::ChatHook;
 use helve_core::commit::HardLinks;
-use helve_core::shell::Leftovers;
+use helve_core::shell::{CommandTimeouts, Leftovers};
 use helve_core::store::{Outputs, Store};
 use helve_core::{
     Action, AlwaysYes, AnyTool, Caller, Dialect, Engine, Extensions, FileKind, Hook, Host, Journal,
@@ -281,6 +282,7 @@ impl Builder {
         let (variables, secrets) = (host.environment(), self.secret_variables);
         let shell = can_run
             .then(|| shell::shell(config, variables, self.leftovers, secrets, &helve_folders));
+        let timeouts = shell.as_ref().map(|shell| shell.timeouts);
         let (registry, media) = (Arc::<Registry>::default(), media());
         let context = ProgramContext::new((&host, shell.as_ref()), (&root, &data), config, trust);
         let scripts = scripts::set_up_scripts(script_files, &context, &registry, media.clone());
@@ -302,7 +304,7 @@ impl Builder {
         let workspace = Workspace::new(root, host, journal, extensions, shell);
         let settings = edit_settings(&config.edit);
         let dialect = find_dialect(&self.caller.dialect)?;
-        register_tools(&registry, &self.caller, &media, settings, can_run);
+        register_tools(&registry, &self.caller, &media, settings, timeouts);
         let web_tools = has_web.then(|| opencode::web_tools(&media, &searches));
         register_opencode_tools(&registry, web_tools.unwrap_or_default());
         let skills = register_skills(&registry, Skills::new(&config, trust, &policy));
@@ -379,19 +381,21 @@ fn offer_sub_agents(toolbox: &Toolbox) {
     }
 }
 
-/// Registers the tools of every dialect. Tools that need processes are left out if the host cannot run any.
+/// Registers the tools of every dialect. Tools that need processes are left out if there are no timeouts for commands,
+/// because the host cannot run any.
 fn register_tools(
     registry: &Arc<Registry>,
     caller: &Caller,
     media: &Arc<dyn Media>,
     settings: EditSettings,
-    can_run: bool,
+    timeouts: Option<CommandTimeouts>,
 ) {
     registry.register(Layer::Builtin, undo::tool(settings)).permanent();
+    let timeout = timeouts.map_or(Duration::ZERO, |timeouts| timeouts.default);
     for entry in DIALECTS {
-        for tool in (entry.tools)(media.clone(), settings) {
+        for tool in (entry.tools)(media.clone(), settings, timeout) {
             let name = tool.spec(caller).name;
-            if can_run || !entry.needs_processes.contains(&name.as_str()) {
+            if timeouts.is_some() || !entry.needs_processes.contains(&name.as_str()) {
                 registry.register_dialect(entry.dialect.name, tool).permanent();
             }
         }
@@ -562,7 +566,7 @@ fn edit_settings(config: &config::EditSection) -> EditSettings {
 }
 
 /// Returns the limits of tool outputs: the configured ones, or those of the dialect.
-fn limits(config: &Config, dialect: &Dialect) -> Limits {
+pub(crate) fn limits(config: &Config, dialect: &Dialect) -> Limits {
     let default = dialect.limits;
     let limit = |configured: &Option<config::WithSource<u64>>, default| {
         configured

@@ -28,6 +28,7 @@ mod build;
 mod child_turns;
 mod commands;
 mod default_session;
+mod defaults;
 mod environment;
 mod error;
 mod export;

@@ -9,6 +9,7 @@ use helve_core::shell::{CommandTimeouts, Leftovers, Shell};
 use helve_ext::config::{self, Config};
 use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
 use helve_text::shell::ShellLanguage;
+use helve_tools::opencode;
 
 /// Variable that may contain the token of the HTTP server. Commands that tools run never see it.
 pub const TOKEN_VARIABLE: &str = "HELVE_TOKEN";
@@ -61,7 +62,7 @@ pub(crate) fn shell(
             Vec::new()
         },
         timeouts: CommandTimeouts {
-            default: millis(&config.bash.timeout, DEFAULT_TIMEOUT).min(max_timeout),
+            default: millis(&config.bash.timeout, opencode::DEFAULT_TIMEOUT).min(max_timeout),
             max: max_timeout,
         },
         leftovers,
@@ -128,8 +129,7 @@ fn resolve_links(folder: &Path) -> PathBuf {
     folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf())
 }
 
-const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
-const MAX_TIMEOUT: Duration = Duration::from_secs(600);
+pub(crate) const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Returns the service that runs processes on this machine.
 pub(crate) fn local_processes(keeper: Option<PathBuf>, data: &Path) -> LocalProcesses {

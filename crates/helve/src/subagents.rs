@@ -25,7 +25,7 @@ const DEFAULT_STEPS: u32 = 50;
 /// How long a sub-agent may take.
 const DEADLINE: Duration = Duration::from_secs(30 * 60);
 /// How deep sub-agents may be nested, unless `subagent_depth` says otherwise.
-const DEFAULT_DEPTH: u64 = 1;
+pub(crate) const DEFAULT_DEPTH: u64 = 1;
 /// Maximum number of recorded changes that are searched for the files of a report.
 const MAX_CHANGES: usize = 1_000;
 /// Tools that a sub-agent is not offered unless the rules of its agent name them.

@@ -360,3 +360,34 @@ fn trusting_again_shows_what_changed() {
     let expected = "Changes since you last trusted it:\n  changed opencode.json\n  changed .opencode/tool/lib.ts\n  added .opencode/tool/new.ts\n  removed AGENTS.md\n";
     assert!(second.out.contains(expected), "{}", second.transcript());
 }
+
+#[test]
+fn built_in_settings_are_shown_on_request() {
+    let stage = Stage::new();
+    let output = stage.run(&["config"]);
+    assert!(!output.out.contains("agent.") && output.out.contains("--defaults"), "{}", output.out);
+    let output = stage.run(&["config", "--defaults"]);
+    for line in [
+        "permission.\"*\".\"*\" = ask  built-in",
+        "permission.read.\"*\" = allow  built-in",
+        "bash.timeout = 120000  built-in",
+        "agent.plan.mode = primary  built-in",
+    ] {
+        assert!(output.out.contains(line), "{line}\n{}", output.out);
+    }
+    // No language server is configured, so there is no such tool.
+    assert!(!output.out.contains("permission.lsp"), "{}", output.out);
+    stage.write("home/.config/helve/helve.json", r#"{"bash": {"timeout": 7000}}"#);
+    let output = stage.run(&["config", "--defaults", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&output.out).unwrap();
+    let timeouts: Vec<_> = json["values"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|value| value["key"] == "bash.timeout")
+        .collect();
+    assert!(timeouts.len() == 1 && timeouts[0]["value"] == "7000", "{timeouts:?}");
+    // The schema of `bash` names the same value.
+    assert!(stage.run(&["tools", "bash"]).out.contains("default 7000;"));
+    assert!(stage.run(&["--json", "tools"]).out.contains("default 7000;"));
+}

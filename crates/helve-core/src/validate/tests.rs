@@ -183,3 +183,25 @@ proptest! {
         validate(&schema, &mut args);
     }
 }
+
+/// A result is checked as it is: nothing is converted, and what is unknown causes no problem.
+#[test]
+fn a_result_is_checked_without_conversions() {
+    let schema = json!({
+        "type": "object",
+        "properties": {"n": {"type": "integer", "format": "x"}, "t": {"type": ["string", "null"]}, "o": {"type": "odd"}},
+        "required": ["n"],
+        "unknownKeyword": {"not": {}},
+    });
+    let paths = |value: Value| -> Vec<String> {
+        crate::validate::check(&schema, &value).into_iter().map(|problem| problem.path).collect()
+    };
+    assert!(paths(json!({"n": 1.0, "t": null, "o": 1, "more": true})).is_empty());
+    assert_eq!(paths(json!({"n": "1", "t": 2})), ["n", "t"]);
+    assert_eq!(paths(json!({})), ["n"]);
+    assert_eq!(paths(json!([])), [""]);
+    // Alternatives within alternatives end.
+    let nested = json!({"$defs": {"a": {"anyOf": [{"items": {"$ref": "#/$defs/a"}, "minItems": 9}, {"items": {"$ref": "#/$defs/a"}, "minItems": 8}]}}, "$ref": "#/$defs/a"});
+    let deep = (0..60).fold(json!([]), |inner, _| json!([inner]));
+    crate::validate::check(&nested, &deep);
+}

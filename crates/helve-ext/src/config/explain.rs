@@ -2,7 +2,7 @@
 
 use helve_core::ToolSwitch;
 use helve_core::process::Network;
-use helve_core::{Action, Rule, Source};
+use helve_core::{Action, Rule, Source, builtin};
 
 use super::agent::AgentMode;
 use super::config_file::ConfigFile;
@@ -17,6 +17,8 @@ pub struct SettingLine {
     pub value: String,
     pub source: Source,
     pub state: SettingState,
+    /// For a rule: the permission that it is about.
+    pub permission: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +31,13 @@ pub enum SettingState {
 impl SettingLine {
     pub(super) fn new(key: &[&str], value: impl Into<String>, source: &Source) -> Self {
         let (key, value) = (messages::key_path(key), messages::display_text(&value.into()));
-        Self { key, value, source: source.clone(), state: SettingState::Active }
+        let (source, state) = (source.clone(), SettingState::Active);
+        Self { key, value, source, state, permission: None }
+    }
+
+    /// The value of a key that no configuration sets.
+    pub fn default_value(key: &[&str], value: impl Into<String>) -> Self {
+        Self::new(key, value, &Source::Builtin)
     }
 
     /// An entry of an untrusted project, shown as written.
@@ -87,6 +95,11 @@ impl Config {
             .chain(self.servers.iter().flat_map(list_server))
             .chain(self.needs_trust.iter().cloned())
     }
+}
+
+/// Returns the rules that apply before any configuration, in the order in which they are matched.
+pub fn builtin_rules() -> Vec<SettingLine> {
+    list_rules(&[], &builtin::rules()).collect()
 }
 
 impl Config {
@@ -155,7 +168,8 @@ fn list_rules<'a>(
     rules.iter().map(move |rule| {
         let mut key = parent_keys.to_vec();
         key.extend(["permission", &rule.permission, rule.pattern.as_str()]);
-        SettingLine::new(&key, rules::action_name(rule.action), &rule.source)
+        let line = SettingLine::new(&key, rules::action_name(rule.action), &rule.source);
+        SettingLine { permission: Some(rule.permission.clone()), ..line }
     })
 }
 

@@ -164,7 +164,7 @@ fn check_trusted(fixture: &str, expect: Expect) {
 /// Renders the configuration without built-in settings.
 fn render(config: &Config) -> String {
     let mut all = String::new();
-    for SettingLine { key, value, source, state } in config.explain() {
+    for SettingLine { key, value, source, state, .. } in config.explain() {
         let Source::File { path, line, column } = source else { continue };
         let suffix = match state {
             SettingState::Active => "",

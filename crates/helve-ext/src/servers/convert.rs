@@ -4,6 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use helve_core::media::{MediaContent, MediaFormat};
+use helve_core::validate::{self, ArgumentProblem, Expected, FoundValue};
 use helve_core::{Content, ErrorKind, Media, ToolError, ToolOutput};
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
@@ -60,6 +61,23 @@ pub(super) async fn to_output(
     }
     output.content.extend(attached);
     Ok(output)
+}
+
+/// Returns how a successful result breaks the output schema of its tool. A result that is too large is not checked.
+pub(super) fn output_problems(schema: &Value, result: &CallToolResult) -> Vec<ArgumentProblem> {
+    if result.is_error == Some(true) {
+        return Vec::new();
+    }
+    match &result.structured_content {
+        Some(value) if value.to_string().len() > MAX_STRUCTURED => Vec::new(),
+        Some(value) => validate::check(schema, value),
+        None => vec![ArgumentProblem {
+            path: String::new(),
+            expected: Expected::Types(vec!["object".into()]),
+            found: FoundValue::Nothing,
+            near: None,
+        }],
+    }
 }
 
 /// Cuts an error message, since the engine does not apply the session's limits to errors.
@@ -214,6 +232,22 @@ mod tests {
             = {"a":[1]}"#]],
         )
         .await;
+    }
+
+    #[test]
+    fn a_result_is_compared_with_its_schema() {
+        let schema =
+            json!({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]});
+        let problems = |result: Value| {
+            let result: CallToolResult = serde_json::from_value(result).unwrap();
+            output_problems(&schema, &result).len()
+        };
+        assert_eq!(problems(json!({"content": [], "structuredContent": {"a": 1, "b": 2}})), 0);
+        assert_eq!(problems(json!({"content": [], "structuredContent": {"a": "1"}})), 1);
+        assert_eq!(problems(json!({"content": []})), 1);
+        assert_eq!(problems(json!({"content": [], "isError": true})), 0);
+        let large = "x".repeat(MAX_STRUCTURED);
+        assert_eq!(problems(json!({"content": [], "structuredContent": {"x": large}})), 0);
     }
 
     #[tokio::test]

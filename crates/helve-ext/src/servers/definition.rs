@@ -23,6 +23,8 @@ pub(super) struct ToolDefinition {
     pub(super) tool: String,
     pub(super) about: String,
     pub(super) schema: Value,
+    /// What the server promises about the structured content of results.
+    pub(super) output_schema: Option<Value>,
     /// The server claims that the tool changes nothing. A hint that grants no permission.
     pub(super) claims_read_only: bool,
     /// Hash of everything that a person could see when approving the tool.
@@ -75,11 +77,16 @@ fn definition(server: &str, identity: &str, tool: Tool) -> Result<ToolDefinition
         hasher.update(&(part.len() as u64).to_le_bytes());
         hasher.update(part.as_bytes());
     }
+    let output_schema = tool.output_schema.map(|schema| Value::Object((*schema).clone()));
+    // Results are not checked against a schema that is too large.
+    let output_schema = output_schema
+        .filter(|schema| input::check(schema).is_ok() && schema.to_string().len() <= MAX_SCHEMA);
     let claims = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint);
     Ok(ToolDefinition {
         about: about(server, description),
         tool: tool.name.into_owned(),
         schema: normalize_schema(schema),
+        output_schema,
         claims_read_only: claims.unwrap_or(false),
         hash: hasher.finalize().to_hex()[..16].to_owned(),
     })

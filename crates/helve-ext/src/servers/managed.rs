@@ -271,6 +271,7 @@ fn is_transient(error: &ServerError) -> bool {
         | ServerError::ErrorReply { .. }
         | ServerError::InvalidReply
         | ServerError::Changed { .. }
+        | ServerError::WrongResult { .. }
         | ServerError::NoResources { .. } => true,
     }
 }

@@ -80,8 +80,19 @@ impl ServerTool {
         }
         match call::run(&self.managed, &live, tool, arguments, ctx).await {
             Ok(result) => {
+                let problems = match &self.definition.output_schema {
+                    Some(schema) => convert::output_problems(schema, &result),
+                    None => Vec::new(),
+                };
                 let output =
                     convert::to_output(self.managed.name(), tool, result, &*self.media).await;
+                let output = match output {
+                    Ok(output) if !problems.is_empty() => {
+                        let (tool, text) = (tool.clone(), output.joined_text());
+                        Err(to_tool_error(ServerError::WrongResult { tool, problems, text }))
+                    }
+                    output => output,
+                };
                 output.map_err(|error| ToolError {
                     message: self.managed.secrets.hide(&error.message),
                     ..error

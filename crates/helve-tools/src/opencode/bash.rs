@@ -3,7 +3,7 @@
 use helve_core::ForeignParameters;
 use std::time::Duration;
 
-use helve_core::{Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
+use helve_core::{InputSpec, Tool, ToolContext, ToolError, ToolOutput, ToolProperties};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -17,7 +17,7 @@ pub(super) struct Args {
     /// The command, as for bash -c
     #[schemars(length(min = 1))]
     command: String,
-    /// Timeout in milliseconds, default 120000; ignored for background commands
+    // Described by `BashTool::input`.
     #[schemars(range(min = 1))]
     timeout: Option<u64>,
     /// The folder to run it in
@@ -38,7 +38,10 @@ pub(super) struct Args {
 /// How long a background command is watched before the call returns.
 const INITIAL_WAIT: Duration = Duration::from_millis(500);
 
-pub(super) struct BashTool;
+pub(super) struct BashTool {
+    /// How long a command may take if the call does not say.
+    pub(super) timeout: Duration,
+}
 
 impl Tool for BashTool {
     type Args = Args;
@@ -47,6 +50,19 @@ impl Tool for BashTool {
     const FOREIGN: ForeignParameters = foreign::BASH;
     const PROPERTIES: ToolProperties =
         ToolProperties { open_world: true, ..ToolProperties::MUTATES };
+
+    /// The schema names the timeout that is configured.
+    fn input(&self) -> InputSpec {
+        let mut input = InputSpec::of::<Args>();
+        if let InputSpec::Json(schema) = &mut input {
+            let timeout = self.timeout.as_millis();
+            schema["properties"]["timeout"]["description"] = format!(
+                "Timeout in milliseconds, default {timeout}; ignored for background commands"
+            )
+            .into();
+        }
+        input
+    }
 
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let wait = if args.run_in_background || args.terminal {

@@ -29,6 +29,7 @@ mod websearch;
 mod write;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use helve_core::language::CodeIntelligence;
 use helve_core::web::SearchKind;
@@ -69,14 +70,21 @@ const SHELL_TERMS: ShellTerms = ShellTerms {
 
 /// Returns every tool of the dialect with default settings. `media` decodes pictures and documents for `read`.
 pub fn tools(media: Arc<dyn Media>) -> Vec<Arc<dyn AnyTool>> {
-    tools_with(media, EditSettings::DEFAULT)
+    tools_with(media, EditSettings::DEFAULT, DEFAULT_TIMEOUT)
 }
 
-/// Returns every tool of the dialect with the user's settings.
-pub fn tools_with(media: Arc<dyn Media>, settings: EditSettings) -> Vec<Arc<dyn AnyTool>> {
+/// How long a command may take if neither the configuration nor the call says.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Returns every tool of the dialect with the user's settings. `timeout` is that of commands, which the schema names.
+pub fn tools_with(
+    media: Arc<dyn Media>,
+    settings: EditSettings,
+    timeout: Duration,
+) -> Vec<Arc<dyn AnyTool>> {
     vec![
         Arc::new(apply_patch::ApplyPatch { settings }),
-        Arc::new(bash::BashTool),
+        Arc::new(bash::BashTool { timeout }),
         Arc::new(batch::Batch),
         Arc::new(edit::EditTool { settings }),
         Arc::new(glob::Glob),

@@ -82,7 +82,7 @@ impl Words for EngineWords {
     fn invalid(&self, tool: &str, problems: &[ArgumentProblem]) -> String {
         let mut text = format!("Invalid arguments for {tool}:\n");
         for problem in problems {
-            text.push_str(&format!("- {}\n", problem_text(problem)));
+            text.push_str(&format!("- {}\n", problem_text(problem, "the arguments")));
         }
         text.push_str("Correct the arguments and call again.");
         text
@@ -355,9 +355,10 @@ fn parameter_names(unknown: &[UnknownParameter]) -> String {
     unknown.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-fn problem_text(problem: &ArgumentProblem) -> String {
+/// Describes a problem. `whole` names what was checked.
+pub(super) fn problem_text(problem: &ArgumentProblem, whole: &str) -> String {
     let place = match problem.path.as_str() {
-        "" => "the arguments".into(),
+        "" => whole.to_owned(),
         path => clip(path),
     };
     let expected = match &problem.expected {

@@ -3,6 +3,19 @@
 use helve_core::{ErrorKind, ServerError, ToolError};
 
 use super::clip;
+use super::engine::problem_text;
+
+/// Maximum number of problems of a result that are named.
+const MAX_PROBLEMS: usize = 5;
+/// Maximum length of a result's text in an error, in characters. The engine does not cut errors.
+const MAX_TEXT: usize = 8_000;
+
+fn clip_text(text: &str) -> String {
+    match text.char_indices().nth(MAX_TEXT) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text.to_owned(),
+    }
+}
 
 pub(crate) fn server_error(server: &str, error: &ServerError) -> ToolError {
     let server = clip(server);
@@ -49,6 +62,19 @@ pub(crate) fn server_error(server: &str, error: &ServerError) -> ToolError {
             failed(message).hint("Correct the arguments, or continue without this server.")
         }
         ServerError::InvalidReply => failed(message).hint("Continue without this server, and tell the user."),
+        ServerError::WrongResult { tool, problems, text } => {
+            let problems = problems.iter().take(MAX_PROBLEMS).map(|problem| problem_text(problem, "the result"));
+            let problems = problems.collect::<Vec<_>>().join("\n");
+            let answer = match text.trim() {
+                "" => "It had no text.".to_owned(),
+                text => format!("Its text:\n{}", clip_text(text)),
+            };
+            failed(format!(
+                "The result of {} from the MCP server \"{server}\" does not match the tool's own output schema:\n{problems}\n{answer}",
+                clip(tool)
+            ))
+            .hint("The call was carried out. Use the text with care; calling again may repeat its effects.")
+        }
         ServerError::Changed { tool } => ToolError::new(
             ErrorKind::Stale,
             format!("The tool {tool} of the MCP server \"{server}\" changed after it was offered. Nothing was called."),

@@ -6,11 +6,11 @@ use expect_test::{Expect, expect};
 use helve_core::NoMedia;
 use helve_text::edit::MatchPolicy;
 
-use crate::opencode::{DIALECT, tools_with};
+use crate::opencode::{DEFAULT_TIMEOUT, DIALECT, tools_with};
 use crate::{EditSettings, SyntaxPolicy};
 
 fn check(settings: EditSettings, fixture: &str, expected: Expect) {
-    let tools = tools_with(Arc::new(NoMedia), settings);
+    let tools = tools_with(Arc::new(NoMedia), settings, DEFAULT_TIMEOUT);
     helve_testkit::check(&DIALECT, tools, fixture, expected);
 }
 
