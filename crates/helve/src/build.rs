@@ -332,6 +332,7 @@ impl Builder {
             trust,
             policy_inputs: inputs,
             session: std::sync::OnceLock::new(),
+            offered_tools: parking_lot::Mutex::default(),
             notes: Arc::default(),
             servers: Arc::new(servers),
             scripts: scripts.clone(),

@@ -16,6 +16,7 @@ use helve_core::{
 use helve_ext::config::Config;
 use helve_text::cut::Limits;
 use helve_tools::opencode;
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 #[cfg(feature = "servers")]
@@ -70,6 +71,8 @@ pub struct Toolbox {
     pub(crate) id: String,
     /// The session itself, created when it is first needed.
     pub(crate) session: OnceLock<Arc<Session>>,
+    /// The tools that the session is offered, with the version of the registry that they are from.
+    pub(crate) offered_tools: Mutex<Option<(u64, ToolSet)>>,
     pub(crate) servers: Arc<Servers>,
     pub(crate) scripts: Arc<Scripts>,
     pub(crate) languages: Arc<LanguageServers>,
@@ -156,6 +159,7 @@ impl ToolboxParts {
             notes: Arc::default(),
             id: self.id,
             session: OnceLock::new(),
+            offered_tools: Mutex::new(None),
             servers,
             scripts,
             languages: self.languages,
@@ -222,7 +226,16 @@ impl Toolbox {
 
     /// Returns the tools offered now. Tools of MCP servers are included once their servers have started.
     pub fn tools(&self) -> ToolSet {
-        self.registry.offer_to(self.session())
+        let version = *self.registry.watch_changes().borrow();
+        let mut offered = self.offered_tools.lock();
+        match &*offered {
+            Some((offered_version, tools)) if *offered_version == version => tools.clone(),
+            Some(_) | None => {
+                let tools = self.registry.offer_to(self.session());
+                *offered = Some((version, tools.clone()));
+                tools
+            }
+        }
     }
 
     /// Calls a tool as a model would.
