@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use helve_core::event::{CallOutcome, Event, EventKind, Progress};
-use parking_lot::{Condvar, Mutex};
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use serde_json::{Map, Value};
 
 use super::worker::StoreWorker;
@@ -125,10 +125,19 @@ impl Queue {
         }
         state.items.push(item);
         state.weight += weight;
-        if std::mem::take(&mut state.is_asleep) || state.weight > FULL_BATCH_BYTES {
+        let must_wake = std::mem::take(&mut state.is_asleep) || state.weight > FULL_BATCH_BYTES;
+        let start = state.claim_thread_start();
+        self.unlock_and_wake(state, must_wake);
+        start
+    }
+
+    /// Wakes the thread after unlocking. If it was woken before, it could be given the lock, and the next caller would have
+    /// to wait until it runs.
+    fn unlock_and_wake(&self, state: MutexGuard<'_, QueueState>, must_wake: bool) {
+        drop(state);
+        if must_wake {
             self.wake.notify_one();
         }
-        state.claim_thread_start()
     }
 
     /// Queues a query. If the thread has ended, the query is dropped without an answer.
@@ -140,8 +149,9 @@ impl Queue {
         state.items.push(QueueItem::Query(query));
         state.has_query = true;
         state.is_asleep = false;
-        self.wake.notify_one();
-        state.claim_thread_start()
+        let start = state.claim_thread_start();
+        self.unlock_and_wake(state, true);
+        start
     }
 
     /// Returns the next items in order. An empty list means that there is time for idle work; `None` means that the store
