@@ -63,6 +63,7 @@ fn main() -> ExitCode {
     if std::env::args_os().nth(1).is_some_and(|first| first == helve::KEEPER) {
         return helve::keeper();
     }
+    helve::keep_freed_memory();
     let CliArgs { common, command } = CliArgs::parse();
     let mut runtime = match command {
         CliCommand::Serve(_) => tokio::runtime::Builder::new_multi_thread(),

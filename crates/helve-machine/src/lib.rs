@@ -5,6 +5,7 @@
     expect(clippy::disallowed_methods, reason = "the tests work on real directories")
 )]
 
+mod allocator;
 mod blocking;
 pub mod commit;
 pub mod confine;
@@ -21,6 +22,7 @@ mod search;
 mod walk;
 mod window;
 
+pub use allocator::keep_freed_memory;
 #[cfg(feature = "faults")]
 pub use commit::faults::InjectedFaults;
 pub use local::LocalMachine;

@@ -98,6 +98,7 @@ pub use helve_core::{
 pub use helve_ext::config;
 #[cfg(feature = "servers")]
 pub use helve_ext::servers;
+pub use helve_machine::keep_freed_memory;
 pub use helve_mcp::{BadToken, HttpServer, MetadataMode, ServeError, Token};
 pub use helve_store::{SavedToken, TokenOrigin, load_or_create_token, read_token};
 pub use helve_text::visible;
