@@ -1,14 +1,16 @@
 //! Changes files: load, compute, ask, commit. Tools can write files in no other way.
 
+mod direct;
+
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
 use helve_policy::Act;
 use helve_text::merge;
-use tokio::task::JoinError;
+use tokio::task::{JoinError, JoinHandle};
 
 use crate::BoxFuture;
 use crate::after::{DiagnosticReport, WrittenFile};
@@ -28,6 +30,8 @@ use crate::paths;
 use crate::resolved::Resolved;
 use crate::seen::SeenState;
 use crate::session::Session;
+
+pub use direct::{ComputedContent, DirectChange};
 
 /// The largest file that is loaded as a whole.
 pub const MAX_BYTES: u64 = 64 << 20;
@@ -101,6 +105,8 @@ pub struct LoadPermit<'call> {
     new_files: HashSet<PathBuf>,
     /// The grant to change the files, if they had to be asked about before they were opened.
     pub grant: Option<Grant<'call>>,
+    /// Whether the rules allow the change, so that nobody needs to see it before.
+    pub is_change_allowed: bool,
 }
 
 impl LoadPermit<'_> {
@@ -197,7 +203,16 @@ impl Files {
         };
         let display_path = first.path.display().to_string();
         let job = CommitJob { session: self.session.clone(), call: self.call.clone(), undoes };
-        let committing = tokio::spawn(async move { job.commit(changes).await });
+        let committing = tokio::spawn(async move { job.commit(changes, None).await });
+        self.await_commit(committing, &display_path).await
+    }
+
+    /// Waits for a commit, and reports the files that it changed.
+    async fn await_commit(
+        &self,
+        committing: JoinHandle<CommitOutcome>,
+        display_path: &str,
+    ) -> Result<AppliedChanges, ToolError> {
         let outcome = committing.await.unwrap_or_else(|failed| {
             let why = MachineError::Other(failed.to_string());
             Err(CommitFailure::Journal { why: why.to_string() })
@@ -209,9 +224,18 @@ impl Files {
                 }
                 Ok(applied)
             }
-            Err(failure) => Err(words.commit_failed(&display_path, &failure)),
+            Err(failure) => Err(self.session.dialect.words.commit_failed(display_path, &failure)),
         }
     }
+}
+
+/// What was applied, and the paths that changed.
+type CommitOutcome = Result<(AppliedChanges, Vec<PathBuf>), CommitFailure>;
+
+/// A commit that the machine works on. It changes nothing until `recorded` is confirmed.
+struct CommitAttempt {
+    recorded: Recorded,
+    committing: BoxFuture<'static, Result<Vec<Committed>, CommitError>>,
 }
 
 /// Changes that the machine has committed. Each list has one entry per change.
@@ -239,23 +263,23 @@ struct CommitJob {
 }
 
 impl CommitJob {
-    /// Commits changes, and rebases those that conflict. Also returns the changed paths.
+    /// Commits changes, and rebases those that conflict. The first attempt may have been started already.
     async fn commit(
         &self,
         mut changes: Vec<FileChange>,
-    ) -> Result<(AppliedChanges, Vec<PathBuf>), CommitFailure> {
+        mut started: Option<CommitAttempt>,
+    ) -> CommitOutcome {
         let mut is_rebased = vec![false; changes.len()];
         let machine = self.session.workspace.host().machine().clone();
         for _ in 0..MAX_REBASES {
-            let commit = changes.iter().map(FileChange::to_commit_change).collect();
-            let (recorded, awaited) = commit::record_signal();
-            // The machine writes temporary files while the journal records the old content. Hashing is started first,
-            // so that a commit that blocks its thread never waits for hashing that has no thread yet.
+            // Hashing is started first, so that a commit that blocks its thread never waits for hashing that has no thread
+            // yet.
             let hashing = start_hashing(&changes);
-            let (begun, committed) = tokio::join!(
-                self.begin_entry(&changes, hashing, recorded),
-                machine.commit(commit, awaited)
-            );
+            let CommitAttempt { recorded, committing } =
+                started.take().unwrap_or_else(|| start_commit(&*machine, &changes));
+            // The machine writes temporary files while the journal records the old content.
+            let (begun, committed) =
+                tokio::join!(self.begin_entry(&changes, hashing, recorded), committing);
             let BegunEntry { id: entry, new_hashes } = begun?;
             let conflict = match committed {
                 Ok(committed) => {
@@ -318,29 +342,30 @@ impl CommitJob {
     }
 
     /// Formats the changed files, completes the journal entry, and collects diagnostics.
-    async fn finish(
-        &self,
-        entry: EntryId,
-        result: CommittedChanges,
-    ) -> Result<(AppliedChanges, Vec<PathBuf>), CommitFailure> {
+    async fn finish(&self, entry: EntryId, result: CommittedChanges) -> CommitOutcome {
         let CommittedChanges { changes, new_hashes, committed, is_rebased } = result;
-        let (mut written, mut after) = (Vec::new(), Vec::new());
+        let (mut written, mut after, mut final_images) = (Vec::new(), Vec::new(), Vec::new());
         for (at, change) in changes.iter().enumerate() {
             let image = change.content().zip(new_hashes[at]).zip(committed[at].mode);
             let image = image.map(|((bytes, hash), mode)| FileImage::with_hash(bytes, mode, hash));
             let (file, final_image) =
                 self.finish_file(change, image, &committed[at], is_rebased[at]).await;
             written.push(file);
-            after.extend(change.after_images(final_image));
+            after.extend(change.after_images(final_image.clone()));
+            final_images.push(final_image);
         }
-        // The files are changed already, so nothing depends on the result.
+        // The files are changed already, so nothing depends on the result. This comes first: it wakes the store, which
+        // then need not be woken again for the session's records.
         drop(self.session.workspace.journal().mark_applied(entry, after));
+        for ((change, file), image) in changes.iter().zip(&written).zip(&final_images) {
+            self.remember_written(change, &file.path, final_file(image));
+        }
         let edited = changes.iter().flat_map(FileChange::paths).map(Resolved::real).collect();
         let report = self.diagnose(&written).await;
         Ok((AppliedChanges { written, report }, edited))
     }
 
-    /// Formats a written file, updates the session's record of it, and returns its final content.
+    /// Formats a written file, and returns its final content.
     async fn finish_file(
         &self,
         change: &FileChange,
@@ -370,14 +395,18 @@ impl CommitJob {
             link_mode: change.links(),
             before_formatting,
         };
+        (written, final_image)
+    }
+
+    /// Updates the session's record of a file that was written, moved or removed.
+    fn remember_written(&self, change: &FileChange, path: &Path, image: Option<&FileImage>) {
         if let ChangeKind::Move { .. } = change.kind {
             self.session.forget(&change.path.real());
         }
-        match final_file(&final_image) {
-            Some(image) => self.session.mark_written(&written.path, image),
-            None => self.session.forget(&written.path),
+        match image {
+            Some(image) => self.session.mark_written(path, image),
+            None => self.session.forget(path),
         }
-        (written, final_image)
     }
 
     /// Runs the formatters on a written file. The formatted content is written by a second compare-and-swap, so that it
@@ -439,6 +468,12 @@ impl CommitJob {
         let changed = paths.find(|path| path.real() == at);
         changed.map_or_else(|| paths::display(&at).into_owned(), |path| path.display().into())
     }
+}
+
+fn start_commit(machine: &dyn Machine, changes: &[FileChange]) -> CommitAttempt {
+    let (recorded, awaited) = commit::record_signal();
+    let changes = changes.iter().map(FileChange::to_commit_change).collect();
+    CommitAttempt { recorded, committing: machine.commit(changes, awaited) }
 }
 
 /// Starts hashing the old and new content of each file, on another thread unless waking one would take longer.
@@ -539,7 +574,7 @@ impl FileChange {
     }
 
     /// Whether the change applies to this path. The target of a move does not count.
-    fn is_at(&self, path: &std::path::Path) -> bool {
+    fn is_at(&self, path: &Path) -> bool {
         self.path.real() == path
     }
 

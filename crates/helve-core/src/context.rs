@@ -124,6 +124,8 @@ impl ToolContext {
     ) -> Result<LoadPermit<'_>, ToolError> {
         let (mut ask, mut reading) = (Ask::default(), Vec::new());
         let mut must_ask_now = self.session.gate.is_explaining();
+        // A hook may want a person to see a change that the rules allow.
+        let mut is_change_allowed = self.session.workspace.hooks().is_empty();
         let mut permit = LoadPermit::default();
         for file in files {
             let request = file.path.edit_request(tool);
@@ -132,6 +134,7 @@ impl ToolContext {
             let read_parts = file.path.read_request().parts;
             let read_action = self.strictest_action(&read_parts).await;
             must_ask_now |= edit_action == Action::Deny;
+            is_change_allowed &= edit_action == Action::Allow;
             if file.may_be_new
                 && file.path.kind().is_none()
                 && edit_action == Action::Allow
@@ -143,7 +146,9 @@ impl ToolContext {
             must_ask_now |= read_action != Action::Allow;
             permit.add_readable(file.path);
             for part in read_parts {
-                if self.session.gate.judge(&part).await.action != Action::Allow {
+                if read_action != Action::Allow
+                    && self.session.gate.judge(&part).await.action != Action::Allow
+                {
                     reading.push(part);
                 }
             }
@@ -156,6 +161,7 @@ impl ToolContext {
             }
             permit.grant = Some(self.ask(ask.preview(preview())).await?);
         }
+        permit.is_change_allowed = is_change_allowed && !must_ask_now;
         Ok(permit)
     }
 

@@ -71,7 +71,10 @@ pub use after::{
 };
 pub use agents::{AgentInfo, Agents, ChildError, ChildReport, ChildSpec, ChildState};
 pub use call::{CallMode, CallRef, MAX_DEPTH, Origin, ToolCall, ToolResult};
-pub use change::{AppliedChanges, ChangeKind, FileChange, FileToChange, LoadPermit, Rebase};
+pub use change::{
+    AppliedChanges, ChangeKind, ComputedContent, DirectChange, FileChange, FileToChange,
+    LoadPermit, Rebase,
+};
 pub use context::{Memory, Tasks, ToolContext};
 pub use dialect::{CommitFailure, Dialect, OutputCut, Words};
 pub use engine::Engine;

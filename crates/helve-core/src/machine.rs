@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use crate::BoxFuture;
 use crate::process::Processes;
-use commit::{AwaitRecorded, CommitChange, CommitError, Committed, ContentHash};
+use commit::{AwaitRecorded, CommitChange, CommitError, Committed, ComputeChange, ContentHash};
 
 pub mod commit;
 mod tree;
@@ -55,6 +55,26 @@ pub trait Machine: Send + Sync {
         changes: Vec<CommitChange>,
         recorded: AwaitRecorded,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>>;
+
+    /// Reads a file of at most `max_bytes`, and commits the change that `compute` makes of it. If it makes none, the result
+    /// is empty. Otherwise like [`Machine::commit`].
+    ///
+    /// A machine that has threads for blocking work does all of it on one thread, which saves waking another one for each
+    /// step.
+    fn read_and_commit<'a>(
+        &'a self,
+        at: Place,
+        max_bytes: u64,
+        compute: ComputeChange,
+        recorded: AwaitRecorded,
+    ) -> BoxFuture<'a, Result<Vec<Committed>, CommitError>> {
+        Box::pin(async move {
+            match compute(self.read(&at, max_bytes).await) {
+                Some(change) => self.commit(vec![change], recorded).await,
+                None => Ok(Vec::new()),
+            }
+        })
+    }
 
     /// Lists a folder, sorted by name, at most `max_entries` entries.
     fn list<'a>(

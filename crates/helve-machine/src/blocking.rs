@@ -19,7 +19,12 @@ const GRACE: Duration = Duration::from_millis(500);
 impl Cancellation {
     #[cfg(test)]
     pub(crate) fn never() -> Self {
-        Self { cancelled: Arc::default(), began: Instant::now(), timeout: Duration::MAX }
+        Self::after(Duration::MAX)
+    }
+
+    /// For work that nobody cancels, but that may not take too long.
+    pub(crate) fn after(timeout: Duration) -> Self {
+        Self { cancelled: Arc::default(), began: Instant::now(), timeout }
     }
 
     pub(crate) fn check(&self) -> Result<(), MachineError> {

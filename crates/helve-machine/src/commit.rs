@@ -25,8 +25,8 @@ pub(crate) use self::sys::Syscalls;
 use self::target::{CommitTarget, InstallError, NewState, TargetProgress};
 use crate::errors::machine_error;
 pub use helve_core::commit::{
-    AwaitRecorded, CommitChange, CommitError, Committed, ContentHash, ExpectedContent, FileMode,
-    HardLinks, MovedContent, NotRecorded, NotRolledBack, is_link_mode,
+    AwaitRecorded, CommitChange, CommitError, Committed, ComputeChange, ContentHash,
+    ExpectedContent, FileMode, HardLinks, MovedContent, NotRecorded, NotRolledBack, is_link_mode,
 };
 
 /// How many times a step of a rollback or cleanup is attempted.

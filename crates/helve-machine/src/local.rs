@@ -12,13 +12,14 @@ use helve_core::machine::{
 };
 use helve_core::process::Processes;
 use helve_core::{BoxFuture, Machine, MachineError, Place};
-use tokio::sync::oneshot;
+use tokio::sync::{Semaphore, oneshot};
 
-use crate::blocking::run_blocking;
+use crate::blocking::{Cancellation, run_blocking};
 #[cfg(feature = "faults")]
 use crate::commit::faults::InjectedFaults;
 use crate::commit::{
-    AwaitRecorded, CommitChange, CommitError, Committed, PathLocks, SweptFolders, Syscalls, commit,
+    AwaitRecorded, CommitChange, CommitError, Committed, ComputeChange, PathLocks, SweptFolders,
+    Syscalls, commit,
 };
 use crate::errors::machine_error;
 use crate::process::LocalProcesses;
@@ -29,6 +30,9 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Limits for resolving a path and for reading a file or directory, because a file system may never answer.
 const LOCATE_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
+/// Such an update waits on its thread until the old content is recorded, for which another thread may be needed. This is
+/// far below the number of threads for blocking work, so that there is always one.
+const MAX_UPDATES: usize = 64;
 
 /// Accesses the files of this machine with the rights of this process.
 #[derive(Clone, Debug)]
@@ -42,6 +46,8 @@ struct Shared {
     locks: PathLocks,
     swept_folders: SweptFolders,
     syscalls: Syscalls,
+    /// Limits how many threads [`Machine::read_and_commit`] blocks at once.
+    updates: Semaphore,
 }
 
 impl LocalMachine {
@@ -65,7 +71,9 @@ impl LocalMachine {
 
     fn with_syscalls(folder: PathBuf, syscalls: Syscalls) -> Self {
         let locks = PathLocks::new(folder, LOCK_TIMEOUT);
-        let shared = Shared { locks, swept_folders: SweptFolders::default(), syscalls };
+        let swept_folders = SweptFolders::default();
+        let shared =
+            Shared { locks, swept_folders, syscalls, updates: Semaphore::new(MAX_UPDATES) };
         Self { shared: Arc::new(shared), processes: None }
     }
 
@@ -85,14 +93,29 @@ impl LocalMachine {
         changes: Vec<CommitChange>,
         recorded: AwaitRecorded,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>> {
+        match changes.first().map(CommitChange::at).cloned() {
+            Some(first) => self.commit_on_thread(first, move || changes, recorded),
+            None => Box::pin(std::future::ready(Ok(Vec::new()))),
+        }
+    }
+
+    /// Makes the changes and applies them, all on one thread. `at` is the place to name if the thread panics.
+    fn commit_on_thread(
+        &self,
+        at: Place,
+        make_changes: impl FnOnce() -> Vec<CommitChange> + Send + 'static,
+        recorded: AwaitRecorded,
+    ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>> {
         let shared = self.shared.clone();
         Box::pin(async move {
-            let Some(first) = changes.first().map(CommitChange::at).cloned() else {
-                return Ok(Vec::new());
-            };
             let (sender, receiver) = oneshot::channel();
             tokio::task::spawn_blocking(move || {
-                let Shared { locks, swept_folders, syscalls } = &*shared;
+                let Shared { locks, swept_folders, syscalls, .. } = &*shared;
+                let changes = make_changes();
+                if changes.is_empty() {
+                    sender.send(Ok(Vec::new())).ok();
+                    return;
+                }
                 let mut result = commit(syscalls, locks, swept_folders, &changes, recorded);
                 let committed = match &mut result {
                     Ok(applied) => Ok(std::mem::take(&mut applied.committed)),
@@ -104,7 +127,7 @@ impl LocalMachine {
             });
             receiver.await.unwrap_or_else(|_panicked| {
                 let why = MachineError::Other("the commit panicked".into());
-                Err(CommitError::Failed { at: first, why })
+                Err(CommitError::Failed { at, why })
             })
         })
     }
@@ -179,6 +202,27 @@ impl Machine for LocalMachine {
         LocalMachine::commit(self, changes, recorded)
     }
 
+    fn read_and_commit<'a>(
+        &'a self,
+        at: Place,
+        max_bytes: u64,
+        compute: ComputeChange,
+        recorded: AwaitRecorded,
+    ) -> BoxFuture<'a, Result<Vec<Committed>, CommitError>> {
+        let (file, fault_check) = (at.clone(), self.check_fault("load"));
+        let make_changes = move || {
+            let cancellation = Cancellation::after(READ_TIMEOUT);
+            let content =
+                fault_check.and_then(|()| read::read_file(&file, max_bytes, &cancellation));
+            compute(content).into_iter().collect()
+        };
+        Box::pin(async move {
+            // The semaphore is never closed.
+            let _permit = self.shared.updates.acquire().await.ok();
+            self.commit_on_thread(at, make_changes, recorded).await
+        })
+    }
+
     fn find(&self, request: FindRequest) -> FindFlow {
         find::find(request)
     }
@@ -192,5 +236,108 @@ impl Machine for LocalMachine {
         request: RestrictedRequest,
     ) -> BoxFuture<'static, Result<RestrictedFiles, MachineError>> {
         restricted::find(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::sync::{Arc, Mutex};
+
+    use helve_core::commit::{ExpectedContent, FileMode, HardLinks, record_signal};
+    use helve_core::machine::FileContent;
+
+    use super::*;
+    use crate::fixture::{folder, run};
+
+    /// Whether the old content of the file is recorded.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    enum Record {
+        Confirmed,
+        Failed,
+    }
+
+    /// Appends `new` to a file with the content `old`, unless `compute` returns none. Returns the files afterwards.
+    fn update(
+        record: Record,
+        compute: fn(FileContent) -> Option<Vec<u8>>,
+    ) -> (String, Vec<String>) {
+        let (root, locks) = (folder(), folder());
+        fs::write(root.path().join("a"), "old").unwrap();
+        let machine = LocalMachine::with_lock_folder(locks.path());
+        let at = Place { anchor: root.path().canonicalize().unwrap(), beneath: "a".into() };
+        let place = at.clone();
+        let change = move |content: Result<FileContent, MachineError>| {
+            let content = content.unwrap();
+            let expect = ExpectedContent::File(content.bytes.clone());
+            let (mode, links) = (FileMode::Keep, HardLinks::Replace);
+            let bytes = compute(content)?.into();
+            Some(CommitChange::Write { at: place, expect, bytes, mode, links })
+        };
+        let (recorded, awaited) = record_signal();
+        match record {
+            Record::Confirmed => recorded.confirm(),
+            Record::Failed => drop(recorded),
+        }
+        let result = run(machine.read_and_commit(at, 100, Box::new(change), awaited));
+        let result = match result {
+            Ok(committed) => format!("{} committed", committed.len()),
+            Err(error) => error.to_string(),
+        };
+        let files = fs::read_dir(root.path()).unwrap().map(|entry| {
+            let entry = entry.unwrap();
+            let text = fs::read_to_string(entry.path()).unwrap();
+            format!("{} = {text}", entry.file_name().display())
+        });
+        (result, files.collect())
+    }
+
+    fn append(content: FileContent) -> Option<Vec<u8>> {
+        Some([&content.bytes, &b" new"[..]].concat())
+    }
+
+    #[test]
+    fn a_computed_change_is_committed() {
+        assert_eq!(
+            update(Record::Confirmed, append),
+            ("1 committed".into(), vec!["a = old new".into()])
+        );
+    }
+
+    #[test]
+    fn nothing_changes_unless_the_old_content_is_recorded() {
+        assert_eq!(
+            update(Record::Failed, append),
+            ("the old content was not recorded".into(), vec!["a = old".into()])
+        );
+    }
+
+    #[test]
+    fn nothing_changes_if_nothing_is_computed() {
+        let unchanged = vec!["a = old".to_owned()];
+        for record in [Record::Confirmed, Record::Failed] {
+            assert_eq!(update(record, |_| None), ("0 committed".into(), unchanged.clone()));
+            assert_eq!(
+                update(record, |_| panic!("broken")),
+                ("the commit panicked".into(), unchanged.clone())
+            );
+        }
+    }
+
+    #[test]
+    fn an_error_of_reading_is_passed_on() {
+        let (root, locks) = (folder(), folder());
+        let machine = LocalMachine::with_lock_folder(locks.path());
+        let at = Place { anchor: root.path().canonicalize().unwrap(), beneath: "a".into() };
+        let found = Arc::new(Mutex::new(None));
+        let seen = found.clone();
+        let compute = move |content: Result<FileContent, MachineError>| {
+            *seen.lock().unwrap() = Some(content.map(|_| ()));
+            None
+        };
+        let result =
+            run(machine.read_and_commit(at, 100, Box::new(compute), AwaitRecorded::nothing()));
+        assert_eq!(result, Ok(Vec::new()));
+        assert_eq!(*found.lock().unwrap(), Some(Err(MachineError::NotFound)));
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
-use super::{MachineError, Place};
+use super::{FileContent, MachineError, Place};
 
 /// BLAKE3 hash of a file's content.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -58,6 +58,10 @@ impl CommitChange {
         }
     }
 }
+
+/// Makes a change of the content of a file, or of the error of reading it; `None` to change nothing.
+pub type ComputeChange =
+    Box<dyn FnOnce(Result<FileContent, MachineError>) -> Option<CommitChange> + Send>;
 
 /// The content that a path must have for the change to be applied.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
+use helve_core::change::{AppliedChanges, ChangeKind, ComputedContent, FileChange, Rebase};
 use helve_core::commit::FileMode;
 use helve_core::journal::FileImage;
 use helve_core::{
@@ -18,7 +18,9 @@ use helve_text::edit::{
 
 use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::syntax::{self, Draft, IntroducedError};
-use super::change::{ChangeError, EditSettings, new_path, permit_loading, refuse_faulty_text};
+use super::change::{
+    ChangeError, EditSettings, SyntaxPolicy, new_path, permit_loading, refuse_faulty_text,
+};
 use super::missing::{OtherSpelling, describe_missing, resolve_in_any_spelling};
 
 /// Replacements in one file.
@@ -133,15 +135,14 @@ async fn edit_resolved(
     let load_permit =
         permit_loading(ctx, key, &files, || requested_change(path.display(), &replacements))
             .await?;
+    if load_permit.is_change_allowed && !may_be_new && can_write_at_once(ctx, settings, &path) {
+        let plan = EditPlan::new(&path, replacements, order, settings);
+        return edit_at_once(ctx, settings, &load_permit, key, path, plan).await;
+    }
     let base = load(ctx, &load_permit, given, &files[0]).await?;
     let display_path = path.display().to_string();
     let old = base.as_ref().map(|base| base.bytes.clone());
-    let plan = Arc::new(EditPlan {
-        display_path: display_path.clone(),
-        replacements,
-        order,
-        matching: settings.matching,
-    });
+    let plan = EditPlan::new(&path, replacements, order, settings);
     let computing = {
         let (plan, old) = (plan.clone(), old.clone());
         ctx.compute(move || plan.apply(old.as_deref()))
@@ -179,8 +180,11 @@ async fn edit_resolved(
         None => ask(ctx, Ask::for_request(path.edit_request(key)), &mut diffing).await?,
     };
     let errors = syntax::find_errors(ctx, settings.syntax, drafts.into());
+    let rebase = match &base {
+        Some(base) => rebase(plan, base.bytes.clone(), bytes.clone()),
+        None => Rebase::Never,
+    };
     let kind = ChangeKind::Write { bytes, mode: FileMode::Keep, links: settings.links };
-    let rebase = rebase(plan, base.as_ref().map(|base| base.bytes.clone()), &kind);
     let change = FileChange { path, base, kind, rebase };
     let applied = Some(ctx.files.commit(&grant, vec![change]).await?);
     let diff = match shown {
@@ -197,6 +201,62 @@ async fn edit_resolved(
         changes,
         diff,
         applied,
+        errors,
+    })
+}
+
+/// Whether an edit that the rules allow can be written as soon as it is computed: an existing file is edited, and nothing
+/// else may refuse the result.
+fn can_write_at_once(ctx: &ToolContext, settings: EditSettings, path: &Resolved) -> bool {
+    path.kind() == Some(FileKind::File)
+        && ctx.call.mode == CallMode::Run
+        && settings.syntax != SyntaxPolicy::Refuse
+}
+
+/// Makes the replacements in an existing file. Nobody has to see them first, so the file is loaded, edited and written in
+/// one step.
+async fn edit_at_once(
+    ctx: &ToolContext,
+    settings: EditSettings,
+    permit: &LoadPermit<'_>,
+    key: &'static str,
+    path: Resolved,
+    plan: Arc<EditPlan>,
+) -> Result<Edited, EditError> {
+    let request = Ask::for_request(path.edit_request(key));
+    let preview = async { requested_change(&plan.display_path, &plan.replacements) };
+    let grant = ctx.ask_with_preview(request, preview).await?;
+    let display_path = plan.display_path.clone();
+    let compute = move |base: &FileImage| {
+        let AppliedEdits { bytes, changes } = plan.apply(Some(&base.bytes))?;
+        let bytes = Bytes::from(bytes);
+        let rebase = rebase(plan, base.bytes.clone(), bytes.clone());
+        Ok::<_, EditError>(ComputedContent { bytes, rebase, value: changes })
+    };
+    let change = ctx.files.start_change((permit, &grant), path, settings.links, compute).await?;
+    // The diff and the syntax errors are computed while the file is written.
+    let (old, new) = (change.base.clone(), change.bytes.clone());
+    let drafts = Draft {
+        display_path: display_path.clone(),
+        old: Some(old.clone()),
+        new: Some(new.clone()),
+    };
+    let diffing = {
+        let display_path = display_path.clone();
+        ctx.compute(move || difference(&display_path, Some(&old), Some(&new)))
+    };
+    let errors = syntax::find_errors(ctx, settings.syntax, vec![drafts]);
+    let had_changed = matches!(change.seen, SeenState::Changed { .. });
+    let (changes, applied) = ctx.files.finish_change(change).await?;
+    let (diff, errors) = (diffing.await?, errors.await);
+    Ok(Edited {
+        display_path,
+        other_spelling: None,
+        created: false,
+        had_changed,
+        changes,
+        diff,
+        applied: Some(applied),
         errors,
     })
 }
@@ -257,6 +317,16 @@ struct EditPlan {
 }
 
 impl EditPlan {
+    fn new(
+        path: &Resolved,
+        replacements: Vec<Replacement>,
+        order: EditOrder,
+        settings: EditSettings,
+    ) -> Arc<Self> {
+        let (display_path, matching) = (path.display().to_string(), settings.matching);
+        Arc::new(Self { display_path, replacements, order, matching })
+    }
+
     fn apply(&self, old: Option<&[u8]>) -> Result<AppliedEdits, EditError> {
         match created_content(&self.replacements, self.order) {
             Some(_) if old.is_some() => {
@@ -300,11 +370,7 @@ impl EditPlan {
 
 /// If the file changes before the edit is written, the edit is made again on the new content. It must replace the same
 /// lines by the same lines as the edit that was approved.
-fn rebase(plan: Arc<EditPlan>, base: Option<Bytes>, kind: &ChangeKind) -> Rebase {
-    let (Some(base), ChangeKind::Write { bytes: approved, .. }) = (base, kind) else {
-        return Rebase::Never;
-    };
-    let approved = approved.clone();
+fn rebase(plan: Arc<EditPlan>, base: Bytes, approved: Bytes) -> Rebase {
     Rebase::Recompute(Arc::new(move |theirs| {
         let again = plan.apply(Some(theirs)).ok()?;
         let is_same = changed_lines(theirs, &again.bytes) == changed_lines(&base, &approved);
