@@ -7,6 +7,7 @@ mod children;
 mod edit;
 mod fixture;
 mod languages;
+mod library;
 mod measure;
 mod scripts;
 mod search;
@@ -139,6 +140,24 @@ const BENCHES: &[Bench] = &[
         description: "edit in a small file",
         bar: Bar::TimesBaseline(1.3),
         run: edit::small,
+    },
+    Bench {
+        name: "edit-exact-library",
+        description: "the first of these edits, called in process",
+        bar: Bar::TimesBaseline(1.3),
+        run: edit::exact_in_process,
+    },
+    Bench {
+        name: "edit-tolerant-library",
+        description: "the second, called in process",
+        bar: Bar::TimesBaseline(1.6),
+        run: edit::tolerant_in_process,
+    },
+    Bench {
+        name: "edit-small-library",
+        description: "the third, called in process",
+        bar: Bar::TimesBaseline(1.3),
+        run: edit::small_in_process,
     },
     Bench {
         name: "edit-nearest",
@@ -279,7 +298,7 @@ struct Baseline {
 pub(crate) fn run(options: &Options) -> Outcome {
     let chosen = options.choose(BENCHES, |bench| bench.name)?;
     if options.list {
-        chosen.iter().for_each(|bench| println!("{:<18} {}", bench.name, bench.description));
+        chosen.iter().for_each(|bench| println!("{:<22} {}", bench.name, bench.description));
         return Ok(Verdict::Good);
     }
     let mut fixture = Fixture::new(options)?;

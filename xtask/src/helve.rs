@@ -30,7 +30,7 @@ impl Helve {
             Some(path) => {
                 path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?
             }
-            None => build()?,
+            None => build_release("--package helve-cli --bin helve", "helve")?,
         };
         Ok(Helve { binary, home: scratch.folder("home")?, workspace: scratch.folder("workspace")? })
     }
@@ -124,19 +124,18 @@ impl Helve {
     }
 }
 
-/// Builds the binary and returns its path.
-fn build() -> Result<PathBuf, String> {
-    eprintln!("building helve (release) …");
-    let line = "build --release --package helve-cli --bin helve --message-format json";
-    let output = process::cargo(line)
+/// Builds a program of the workspace, which cargo finds by `target`, and returns its path.
+pub(crate) fn build_release(target: &str, name: &str) -> Result<PathBuf, String> {
+    eprintln!("building {name} (release) …");
+    let output = process::cargo(&format!("build --release {target} --message-format json"))
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("cargo build: {error}"))?;
     if !output.status.success() {
-        return Err("cargo could not build `helve`".into());
+        return Err(format!("cargo could not build `{name}`"));
     }
-    process::built_executable(&String::from_utf8_lossy(&output.stdout), "helve")
-        .ok_or_else(|| "cargo did not report the path of `helve`".into())
+    process::built_executable(&String::from_utf8_lossy(&output.stdout), name)
+        .ok_or_else(|| format!("cargo did not report the path of `{name}`"))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::Measurement;
 use super::calls::{compare, timed_call, timed_call_expecting};
@@ -14,28 +14,61 @@ use super::fixture::Fixture;
 use super::measure::timed;
 
 const LARGE_BYTES: usize = 1 << 20;
+/// Number of edits of one kind, and of writes that they are compared with.
+const ROUNDS: usize = 100;
 /// Number of the block that is edited.
 const BLOCK: usize = 12_345;
 
-/// Measures edits whose old text matches exactly.
+/// How the edits are called.
+#[derive(Clone, Copy)]
+enum Door {
+    /// Over MCP, as a client sees it.
+    Mcp,
+    /// Through the library, in the process that measures.
+    Library,
+}
+
 pub(super) fn exact(fixture: &mut Fixture) -> Result<Measurement, String> {
-    repeat_edit(fixture, "large.txt", &large_text(), |number| {
+    repeat_exact(fixture, Door::Mcp, "large.txt")
+}
+
+pub(super) fn exact_in_process(fixture: &mut Fixture) -> Result<Measurement, String> {
+    repeat_exact(fixture, Door::Library, "large-library.txt")
+}
+
+pub(super) fn tolerant(fixture: &mut Fixture) -> Result<Measurement, String> {
+    repeat_tolerant(fixture, Door::Mcp, "tolerant.txt")
+}
+
+pub(super) fn tolerant_in_process(fixture: &mut Fixture) -> Result<Measurement, String> {
+    repeat_tolerant(fixture, Door::Library, "tolerant-library.txt")
+}
+
+pub(super) fn small(fixture: &mut Fixture) -> Result<Measurement, String> {
+    repeat_small(fixture, Door::Mcp, "edited.txt")
+}
+
+pub(super) fn small_in_process(fixture: &mut Fixture) -> Result<Measurement, String> {
+    repeat_small(fixture, Door::Library, "edited-library.txt")
+}
+
+/// Measures edits whose old text matches exactly.
+fn repeat_exact(fixture: &mut Fixture, door: Door, name: &str) -> Result<Measurement, String> {
+    repeat_edit(fixture, door, name, &large_text(), |number| {
         format!("        value_{BLOCK} = {number};\n")
     })
 }
 
 /// Measures edits whose old text is indented differently than in the file.
-pub(super) fn tolerant(fixture: &mut Fixture) -> Result<Measurement, String> {
-    repeat_edit(fixture, "tolerant.txt", &large_text(), |number| {
+fn repeat_tolerant(fixture: &mut Fixture, door: Door, name: &str) -> Result<Measurement, String> {
+    repeat_edit(fixture, door, name, &large_text(), |number| {
         format!("  begin_{BLOCK}();\n  value_{BLOCK} = {number};\n  end_{BLOCK}();\n")
     })
 }
 
-pub(super) fn small(fixture: &mut Fixture) -> Result<Measurement, String> {
+fn repeat_small(fixture: &mut Fixture, door: Door, name: &str) -> Result<Measurement, String> {
     let text = block(BLOCK, 0) + &block(1, 0);
-    repeat_edit(fixture, "edited.txt", &text, |number| {
-        format!("        value_{BLOCK} = {number};\n")
-    })
+    repeat_edit(fixture, door, name, &text, |number| format!("        value_{BLOCK} = {number};\n"))
 }
 
 /// Measures edits that fail because the old text only resembles a part of the file.
@@ -59,6 +92,7 @@ pub(super) fn nearest(fixture: &mut Fixture) -> Result<Measurement, String> {
 /// time to write the whole text to another file durably.
 fn repeat_edit(
     fixture: &mut Fixture,
+    door: Door,
     name: &str,
     text: &str,
     text_at: impl Fn(usize) -> String,
@@ -66,15 +100,28 @@ fn repeat_edit(
     let path = fixture.helve.workspace.join(name);
     write(&path, text)?;
     let baseline_path = fixture.helve.workspace.join(format!("baseline-{name}"));
-    let server = fixture.editing_server()?;
     let mut number = 0;
-    let ours = || {
+    let mut next_arguments = || {
         let (old, new) = (text_at(number), text_at(number + 1));
         number += 1;
-        let arguments: Value = json!({"filePath": path, "oldString": old, "newString": new});
-        timed_call_expecting(server, "edit", &arguments, "Edited")
+        json!({"filePath": path, "oldString": old, "newString": new})
     };
-    compare("write, sync, rename, sync", 40, || timed_synced_write(&baseline_path, text), ours)
+    let baseline = || timed_synced_write(&baseline_path, text);
+    let command = "write, sync, rename, sync";
+    match door {
+        Door::Mcp => {
+            let server = fixture.editing_server()?;
+            compare(command, ROUNDS, baseline, || {
+                timed_call_expecting(server, "edit", &next_arguments(), "Edited")
+            })
+        }
+        Door::Library => {
+            let library = fixture.library()?;
+            compare(command, ROUNDS, baseline, || {
+                library.timed_call_expecting("edit", &next_arguments(), "Edited")
+            })
+        }
+    }
 }
 
 /// Writes a file durably in as few steps as possible. Returns how long it took.

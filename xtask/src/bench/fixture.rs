@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::PathBuf;
 
+use super::library::LibraryProcess;
 use super::tree;
 use crate::helve::Helve;
 use crate::mcp::McpProcess;
@@ -16,6 +17,7 @@ pub(super) const LONG_LINES: usize = 1_000_000;
 pub(super) struct Fixture {
     server: Option<McpProcess>,
     editing_server: Option<McpProcess>,
+    library: Option<LibraryProcess>,
     pub helve: Helve,
     /// Dropped last, after the servers that use it.
     _scratch: Scratch,
@@ -33,7 +35,8 @@ impl Fixture {
             writeln!(long, "{}", long_line(number)).map_err(|error| error.to_string())?;
         }
         write(helve.workspace.join("long.txt"), &long)?;
-        Ok(Fixture { server: None, editing_server: None, helve, _scratch: scratch })
+        let (server, editing_server, library) = (None, None, None);
+        Ok(Fixture { server, editing_server, library, helve, _scratch: scratch })
     }
 
     pub(super) fn small_file(&self) -> PathBuf {
@@ -77,6 +80,15 @@ impl Fixture {
             None => initialize(self.helve.start_mcp_with(&["--allow", "edit"])?)?,
         };
         Ok(self.editing_server.insert(server))
+    }
+
+    /// Returns a process that calls the library, and may edit without asking.
+    pub(super) fn library(&mut self) -> Result<&mut LibraryProcess, String> {
+        let library = match self.library.take() {
+            Some(library) => library,
+            None => LibraryProcess::start(&self.helve)?,
+        };
+        Ok(self.library.insert(library))
     }
 }
 
