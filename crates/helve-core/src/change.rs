@@ -1,6 +1,7 @@
 //! Changes files: load, compute, ask, commit. Tools can write files in no other way.
 
 mod direct;
+mod file_change;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -19,10 +20,10 @@ use crate::dialect::CommitFailure;
 use crate::event::{EventKind, now};
 use crate::files::Files;
 use crate::gate::Grant;
-use crate::journal::{self, BeforeImage, EntryId, FileImage, JournalEntry, UndoneCall};
+use crate::journal::{self, EntryId, FileImage, JournalEntry, UndoneCall};
 use crate::machine::commit::{
     self, AwaitRecorded, CommitError, Committed, ContentHash, ExpectedContent, FileMode, HardLinks,
-    MovedContent, Recorded,
+    Recorded,
 };
 use crate::machine::{FileContent, Machine, MachineError};
 use crate::output::ToolError;
@@ -536,100 +537,4 @@ async fn rebase(machine: &dyn Machine, change: &mut FileChange) -> Result<(), Co
     *bytes = rebased.ok_or_else(stale)?;
     change.base = Some(theirs.clone());
     Ok(())
-}
-
-impl FileChange {
-    fn to_commit_change(&self) -> commit::CommitChange {
-        let expect = |base: &Option<FileImage>| match base {
-            None => ExpectedContent::Absent,
-            Some(base) if base.is_link() => ExpectedContent::Link(base.bytes.clone()),
-            Some(base) => ExpectedContent::File(base.bytes.clone()),
-        };
-        let at = self.path.place.clone();
-        match &self.kind {
-            ChangeKind::Write { bytes, mode, links } => commit::CommitChange::Write {
-                at,
-                expect: expect(&self.base),
-                bytes: bytes.clone(),
-                mode: *mode,
-                links: *links,
-            },
-            ChangeKind::Remove => commit::CommitChange::Remove { at, expect: expect(&self.base) },
-            ChangeKind::Move { to, target_base, bytes } => commit::CommitChange::Move {
-                from: at,
-                expect: expect(&self.base),
-                to: to.place.clone(),
-                expect_at_target: expect(target_base),
-                content: MovedContent::New(bytes.clone()),
-            },
-        }
-    }
-
-    /// Returns every path that changes.
-    fn paths(&self) -> Vec<&Resolved> {
-        match &self.kind {
-            ChangeKind::Write { .. } | ChangeKind::Remove => vec![&self.path],
-            ChangeKind::Move { to, .. } => vec![&self.path, to.as_ref()],
-        }
-    }
-
-    /// Whether the change applies to this path. The target of a move does not count.
-    fn is_at(&self, path: &Path) -> bool {
-        self.path.real() == path
-    }
-
-    /// Returns the path of the new content or, for a removal, of the removed file.
-    fn target(&self) -> &Resolved {
-        match &self.kind {
-            ChangeKind::Write { .. } | ChangeKind::Remove => &self.path,
-            ChangeKind::Move { to, .. } => to,
-        }
-    }
-
-    /// What happens to the other hard links. A moved file is written as a new file.
-    fn links(&self) -> HardLinks {
-        match &self.kind {
-            ChangeKind::Write { links, .. } => *links,
-            ChangeKind::Remove | ChangeKind::Move { .. } => HardLinks::Replace,
-        }
-    }
-
-    /// Returns the new content; `None` if the file is removed.
-    fn content(&self) -> Option<Bytes> {
-        match &self.kind {
-            ChangeKind::Write { bytes, .. } | ChangeKind::Move { bytes, .. } => Some(bytes.clone()),
-            ChangeKind::Remove => None,
-        }
-    }
-
-    /// Returns the files that exist before the change.
-    fn old_images(&self) -> impl Iterator<Item = &FileImage> {
-        let target = match &self.kind {
-            ChangeKind::Write { .. } | ChangeKind::Remove => None,
-            ChangeKind::Move { target_base, .. } => target_base.as_ref(),
-        };
-        self.base.iter().chain(target)
-    }
-
-    /// Returns what the journal records before the change: one image for each of [`FileChange::paths`].
-    fn before_images(&self, new_hash: Option<ContentHash>) -> Vec<BeforeImage> {
-        let source =
-            |intended| BeforeImage { path: self.path.real(), image: self.base.clone(), intended };
-        match &self.kind {
-            ChangeKind::Write { .. } | ChangeKind::Remove => vec![source(new_hash)],
-            ChangeKind::Move { to, target_base, .. } => {
-                let image = target_base.clone();
-                let target = BeforeImage { path: to.real(), image, intended: new_hash };
-                vec![source(None), target]
-            }
-        }
-    }
-
-    /// Returns the state after the change: one image for each of [`FileChange::paths`].
-    fn after_images(&self, final_image: Option<FileImage>) -> Vec<Option<FileImage>> {
-        match &self.kind {
-            ChangeKind::Write { .. } | ChangeKind::Remove => vec![final_image],
-            ChangeKind::Move { .. } => vec![None, final_image],
-        }
-    }
 }

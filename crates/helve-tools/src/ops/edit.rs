@@ -135,14 +135,13 @@ async fn edit_resolved(
     let load_permit =
         permit_loading(ctx, key, &files, || requested_change(path.display(), &replacements))
             .await?;
+    let plan = EditPlan::new(&path, replacements, order, settings);
     if load_permit.is_change_allowed && !may_be_new && can_write_at_once(ctx, settings, &path) {
-        let plan = EditPlan::new(&path, replacements, order, settings);
         return edit_at_once(ctx, settings, &load_permit, key, path, plan).await;
     }
     let base = load(ctx, &load_permit, given, &files[0]).await?;
-    let display_path = path.display().to_string();
     let old = base.as_ref().map(|base| base.bytes.clone());
-    let plan = EditPlan::new(&path, replacements, order, settings);
+    let display_path = plan.display_path.clone();
     let computing = {
         let (plan, old) = (plan.clone(), old.clone());
         ctx.compute(move || plan.apply(old.as_deref()))
@@ -192,10 +191,9 @@ async fn edit_resolved(
         None => diffing.await?,
     };
     let (changes, errors) = (edits.changes, errors.await);
-    let other_spelling = None;
     Ok(Edited {
         display_path,
-        other_spelling,
+        other_spelling: None,
         created,
         had_changed,
         changes,
