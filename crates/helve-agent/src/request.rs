@@ -77,8 +77,8 @@ pub struct Quirks {
 }
 
 impl Quirks {
-    /// Returns what is known of a server by its address, and of a model by its name. Models have the same demands behind
-    /// other servers.
+    /// Returns what is known of a server by its address, and of a model by its name: a model has the same quirks whichever
+    /// server offers it.
     pub fn known(base_url: &str, model: &str) -> Self {
         let is_named = |names: &[&str]| {
             let places = [base_url.to_ascii_lowercase(), model.to_ascii_lowercase()];
@@ -119,7 +119,8 @@ pub enum AssistantPart<'a> {
     /// Reasoning of the model that the request goes to, in the provider's own form.
     Reasoning(&'a RawValue),
     Call(CallPart<'a>),
-    /// The purpose of the text that follows, as the model that the request goes to named it. Only the Responses protocol has it.
+    /// The purpose of the text that follows, in the words of the model that gets this request. Only the Responses protocol
+    /// has it.
     Phase(&'a str),
     /// A block of the model that the request goes to, of a kind that Helve does not know.
     Other(&'a RawValue),

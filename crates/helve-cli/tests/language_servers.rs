@@ -74,8 +74,8 @@ impl Project {
 
     /// Ids of the processes that servers started and that are still there.
     fn live_processes(&self) -> Vec<String> {
-        let pids = fs::read_to_string(self.root.path().join(".git/pids")).unwrap();
-        let pids = fs::read_to_string(pids).unwrap_or_default();
+        let pid_file = fs::read_to_string(self.root.path().join(".git/pids")).unwrap();
+        let pids = fs::read_to_string(pid_file).unwrap_or_default();
         let is_live = |pid: &&str| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
             !status.is_empty() && !status.contains("State:\tZ")
@@ -100,7 +100,7 @@ async fn edit(toolbox: &Toolbox, file: &str, old: &str, new: &str) -> Vec<String
     problems.lines().skip(1).filter(|it| !it.is_empty()).map(Into::into).collect()
 }
 
-/// A project with one old error, and an edit that introduces another.
+/// A project with one old error. The edit in [`reported`] introduces another.
 const FILES: &[(&str, &str)] = &[("a.fake", "ERR old\nfine\n"), ("other.fake", "o\n")];
 const REPORTED: &str = "- a.fake:2:3: found ERR (fake E1)";
 
@@ -492,7 +492,7 @@ async fn format_with_programs(programs: &[(&str, &str)], file: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_formatter_is_used_if_it_is_the_one_that_is_meant() {
+async fn programs_that_only_share_the_name_of_a_formatter_are_not_used() {
     let format = "tr a-z A-Z";
     let air = format!("case $1 in --help) echo the R language;; *) {format};; esac");
     let other_air = format!("case $1 in --help) echo restarts;; *) {format};; esac");

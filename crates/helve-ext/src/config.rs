@@ -97,7 +97,8 @@ pub struct Config {
     pub servers: Vec<ServerConfig>,
     /// Name of one of `agents` that a person may start.
     pub default_agent: Option<WithSource<String>>,
-    /// The agent that would be used if the project did not name `default_agent`. What it forbids stays forbidden.
+    /// If the project names a `default_agent`: the agent that the user's own files would choose. What that agent forbids stays
+    /// forbidden.
     pub replaced_agent: Option<Agent>,
     /// How deep sub-agents may be nested.
     pub subagent_depth: Option<WithSource<u64>>,

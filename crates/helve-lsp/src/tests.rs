@@ -111,7 +111,7 @@ fn loading_servers() -> Vec<FakeBehaviour> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn no_errors_is_not_an_answer_while_the_server_loads() {
+async fn a_server_that_loads_is_not_believed_to_find_no_errors() {
     for behaviour in loading_servers() {
         let project = FakeProject::new(FakeBehaviour { load: seconds(2), ..behaviour });
         let report = project.change("a.fake", Some("ERR\nb\n"), "ERR\nx ERR\n").await;
@@ -190,6 +190,7 @@ async fn a_change_of_many_files_is_checked_in_part() {
         .map(|number| project.write(&format!("{number}.fake"), Some("a\n"), "ERR\n"))
         .collect();
     let report = project.servers.check_written(&written).await;
+    // At most 30 files are checked, and at most 20 diagnostics are listed.
     assert_eq!((report.diagnostics.len(), report.left_out), (20, 10));
     assert_eq!(report.unchecked, []);
 }
@@ -230,7 +231,7 @@ async fn a_slow_answer_is_reported_with_the_next_change() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_loads_silently_is_not_ended() {
+async fn a_server_that_loads_for_long_is_not_ended() {
     let behaviour = FakeBehaviour { load: seconds(60), signal: LoadingSignal::Status, ..AT_ONCE };
     let project = FakeProject::new(behaviour);
     for _ in 0..6 {

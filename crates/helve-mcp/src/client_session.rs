@@ -24,10 +24,11 @@ pub(crate) struct ClientSession {
     pub(crate) session: Arc<Session>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) person: ClientPerson,
-    /// Cancels all calls of the session. A call is not cancelled with its request, which may end before the call.
+    /// Cancels all calls of the session. Calls do not depend on their requests: a request may end while its call waits for a
+    /// person.
     pub(crate) calls: CancellationToken,
     _cancel_on_drop: DropGuard,
-    /// Counts changes of the registry since the session opened. Moves into the task that reports them.
+    /// Receives the version of the registry whenever it changes. The task that reports changes to the client takes it.
     pub(crate) changes: Mutex<Option<watch::Receiver<u64>>>,
     cached_tools: Mutex<Option<CachedTools>>,
     saved: Mutex<VecDeque<Saved>>,

@@ -91,7 +91,7 @@ impl Retry {
     }
 
     /// Turns the retry into an answer for a new call, when the parked call is gone. The answer counts only for
-    /// the same question. The gate, which remembers what was shown, checks the scope.
+    /// the same question. Any scope is read here; the gate knows which ones were offered and refuses others.
     pub(crate) fn into_answer(self) -> (AskKey, Reply) {
         let reply =
             self.answer.map_or(Reply::Unanswered, |answer| Form::any_scope().reply(&answer));

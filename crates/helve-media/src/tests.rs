@@ -281,7 +281,7 @@ fn a_compressed_bomb_is_refused() {
     );
 }
 
-/// TeX writes `/W` next to the document's `/ID`, which may be a long row of digits.
+/// Huge numbers are refused in lists of widths (`/W`) only: the `/ID` that TeX writes next to `/W` may consist of digits.
 #[test]
 fn long_numbers_outside_width_lists_are_accepted() {
     let entries = "/W [1 3 1] /ID [<19970829123456789012345678901234>] /Columns 5";

@@ -94,6 +94,7 @@ pub(crate) fn flag_scripts() -> Vec<ScriptCase> {
             Some("pair") => &[" x a.txt"],
             _ => continue,
         };
+        // Programs whose behaviour under the tracer can be compared with the decision.
         let has_comparable_program = |name: &&&str| name.split(' ').next().is_none_or(is_compared);
         let names: Vec<&&str> = names.iter().filter(has_comparable_program).collect();
         for flag in words.flat_map(split_cluster) {

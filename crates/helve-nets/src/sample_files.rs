@@ -37,8 +37,8 @@ pub(crate) fn create(folder: &Path) -> io::Result<()> {
                 fs::create_dir_all(parent)?;
                 std::os::unix::fs::symlink(target, &file)?;
             }
-            // Empty files exist only in the tree that the decision sees, or are created by git below. Folders are created
-            // with their files.
+            // Folders are created with their files. Empty files stand for files of git, which are created below, and for files
+            // that only the decision sees.
             Node::File(_) | Node::Folder => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The directory in which the sandbox builds its root directory, before it makes that directory its root.
+/// Where the sandbox assembles the file tree of a script. It then makes this directory the root.
 pub(crate) const SANDBOX_ROOT: &str = "/tmp";
 
 /// An attempted operation. It counts even if it failed here, because it may succeed elsewhere.

@@ -106,7 +106,8 @@ fn candidates(part: &Part, place: RulePlace) -> Vec<Vec<AdvisedRule>> {
     lists
 }
 
-/// Returns the pattern that matches a subject; `None` if the pattern would be read differently where it is written.
+/// Returns the pattern that matches a subject; `None` if the configuration or the flag would give it another meaning, as
+/// with a leading `~`.
 fn as_pattern(part: &Part, subject: &str, place: RulePlace) -> Option<String> {
     let is_path = SubjectKind::of(&part.permission) == SubjectKind::Path;
     let is_expanded = match place {

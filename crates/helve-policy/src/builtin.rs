@@ -21,7 +21,7 @@ pub fn rules() -> Vec<Rule> {
     for tool in ["task", "question", "plan_enter", "plan_exit"] {
         rules.push(rule(tool, "*", Action::Allow));
     }
-    // `foreign` processes belong to other sessions.
+    // The subject of a process that another session started begins with `foreign`.
     rules.push(rule("process", "*", Action::Allow));
     rules.push(rule("process", "foreign *", Action::Ask));
     for file in &SECRET_FILES {
@@ -61,7 +61,7 @@ const PROTECTED_IN_GIT: [&str; 11] = [
     "sequencer",
 ];
 
-/// Further protected entries of a repository's own git folder. They contain the git folders of other working trees.
+/// Protected in a repository's own git folder only: the git folders of its other working trees.
 const WORKTREES: &str = "worktrees";
 
 /// Names that only a sandbox protects, one per line.
@@ -163,7 +163,7 @@ pub struct ConfiguredRules {
     pub is_project_trusted: bool,
     /// Rules of the flag `--allow`.
     pub flag_rules: Vec<Rule>,
-    /// Names and rules of agents. These rules can only make a decision stricter.
+    /// Names and rules of agents, the one in use included. Each is a wall: it can only make a decision stricter.
     pub agents: Vec<(String, Vec<Rule>)>,
     /// The rules of the agent in use, if the user or a trusted project wrote them. Those that allow something override
     /// built-in rules that ask, but no other rules.

@@ -107,7 +107,8 @@ impl Wall {
         }
     }
 
-    /// Returns whether the wall allows all commands.
+    /// Returns whether the wall allows all commands. A deny counts in every list of rules; an ask counts only if no later list
+    /// overrides it.
     fn stance_on_commands(&self) -> Stance<'_> {
         let lists =
             (0..=self.overrides.len()).map(|count| RuleList { wall: self, overrides: count });
@@ -240,8 +241,8 @@ fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     verdicts.reduce(stricter).unwrap_or(no_walls)
 }
 
-/// Whether a person allowed an outside folder by its resolved path, or by a path through [`Part::link`]. `verdicts` has one
-/// verdict for each subject of the part.
+/// Whether a rule allows an outside folder: by the folder's resolved path, or by the name of the link through which it was
+/// given ([`Part::link`]). `verdicts` has one verdict for each subject of the part.
 fn is_allowed_by_any_path(part: &Part, verdicts: &[Verdict]) -> bool {
     verdicts.iter().enumerate().any(|(at, verdict)| {
         let names_link = |rule: &Rule| {
@@ -326,7 +327,9 @@ impl<'p> WallSet<'p> {
         let verdict = strictest(self.iter().map(|wall| wall.judge_command(command, self)));
         match verdict.action {
             Action::Allow => {
-                let denied = self.denied_change(command).or_else(|| self.denied_read(command));
+                let denied = self
+                    .possible_denied_change(command)
+                    .or_else(|| self.possible_denied_read(command));
                 denied.unwrap_or(verdict)
             }
             Action::Ask | Action::Deny => verdict,
@@ -335,7 +338,7 @@ impl<'p> WallSet<'p> {
 
     /// Returns a verdict that asks, if a rule denies changing a file that the command may change. A rule that denies every
     /// edit does not count here, because it is meant for the edit tools.
-    fn denied_change(&self, command: &Command) -> Option<Verdict> {
+    fn possible_denied_change(&self, command: &Command) -> Option<Verdict> {
         command.possible_changes().iter().find_map(|path| {
             let verdict = self.judge_subjects(&Part::new("edit", path));
             let names_files = verdict.rule.as_ref().is_some_and(|rule| !rule.pattern.is_any());
@@ -349,7 +352,7 @@ impl<'p> WallSet<'p> {
     }
 
     /// Returns a verdict that asks, if a rule denies reading a file that the command may print.
-    fn denied_read(&self, command: &Command) -> Option<Verdict> {
+    fn possible_denied_read(&self, command: &Command) -> Option<Verdict> {
         command.possible_reads().iter().find_map(|path| {
             let verdict = self.judge_subjects(&Part::new("read", path));
             let reason = Reason::MayRead(path.clone());
@@ -363,12 +366,12 @@ impl<'p> WallSet<'p> {
 
     /// Judges a file that a command accesses without naming it. See [`MatchBy::UnnamedFile`].
     fn judge_unnamed_file(&self, part: &Part, command: &Command) -> Verdict {
-        let command = self.policy.judge(self.subagent_walls, &Part::for_command(command));
-        let is_command_allowed = command.action == Action::Allow && !command.is_builtin();
+        let on_command = self.policy.judge(self.subagent_walls, &Part::for_command(command));
+        let is_command_allowed = on_command.action == Action::Allow && !on_command.is_builtin();
         let judge = |wall: &'p Wall, text: &String| {
             let verdict = wall.judge(part, text, self);
             match verdict.action {
-                Action::Ask if verdict.is_builtin() && is_command_allowed => command.clone(),
+                Action::Ask if verdict.is_builtin() && is_command_allowed => on_command.clone(),
                 Action::Allow | Action::Ask | Action::Deny => verdict,
             }
         };

@@ -331,7 +331,8 @@ fn package_json(files: &dyn ImportFiles, folder: &Path) -> Option<Value> {
     serde_json::from_str(&files.read_text(&folder.join("package.json"))?).ok()
 }
 
-/// Finds the file to load of an installed plugin. Published packages often lack the source files that they name for bun.
+/// Finds the file to load of an installed plugin: the first one that exists, because published packages often lack the
+/// source files that they name for bun.
 pub(crate) fn plugin_entry(files: &dyn ImportFiles, folder: &Path) -> Option<PathBuf> {
     // Packages with parts for opencode's server and for its screen export them separately.
     let server = package_files(files, folder, "/server").into_iter().next();

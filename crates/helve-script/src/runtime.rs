@@ -424,7 +424,7 @@ impl HelperProcess {
         let limit = if is_running { self.blocked_limit } else { UNREAD_TIME };
         if silence >= limit {
             let hint = match is_running {
-                true => " (\"javascript.timeout\" sets how long it may)",
+                true => " (the setting \"javascript.timeout\" is the limit)",
                 false => "",
             };
             self.pending.set_ended(&format!(

@@ -23,7 +23,7 @@ pub(crate) struct Incoming {
     pub(crate) begun: bool,
     /// Progress that a tool reports during a call.
     pub(crate) metadata: Option<ReportedMetadata>,
-    /// Number of the tool's own request to Helve, which the answer repeats.
+    /// Set if this message is a request of a tool or plugin to Helve: its number, which Helve's answer repeats.
     pub(crate) request: Option<u64>,
     /// What `request` is about: `ask` for a permission, `client` for a request through the `client` object.
     pub(crate) method: Option<String>,

@@ -119,6 +119,7 @@ impl Merge<'_> {
             .filter_map(|side| side.next_hunk())
             .min_by_key(|hunk| hunk.old.start)?;
         let mut group = first_hunk.old.clone();
+        // Like `group`, but with the equal lines to which a hunk could move.
         let mut reach = group.clone();
         let from = [self.sides[0].next, self.sides[1].next];
         loop {
@@ -161,8 +162,8 @@ impl Merge<'_> {
 /// Maximum number of equal lines over which a change is assumed to slide.
 const MAX_SLIDE: usize = 1_000;
 
-/// Returns the base lines that a hunk may be about. Among equal lines, an insertion or deletion has the same result a few
-/// lines further up or down, so these lines are included.
+/// Returns the base lines that a hunk may be about. Deleting one of three equal lines has the same result whichever it is,
+/// so all three are included; the same holds for an insertion beside equal lines.
 fn touched_lines(hunk: &DiffHunk, base: &[&[u8]], side: &[&[u8]]) -> Range<usize> {
     let (moving, lines) = match (hunk.old.is_empty(), hunk.new.is_empty()) {
         (true, false) => (hunk.new.clone(), side),

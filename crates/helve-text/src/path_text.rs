@@ -196,8 +196,8 @@ fn visible(path: &str) -> Option<String> {
     if_changed(path, visible_text.trim())
 }
 
-/// Returns a form of a name in which look-alike characters are the same: kinds of spaces, quotes and dashes, and
-/// composed or decomposed accents.
+/// Returns a form of a name for finding similar names: kinds of spaces, quotes and dashes are the same, and accents are
+/// dropped. Unlike [`plain_spelling`], it does not tell `é` from `e`.
 pub fn folded_name(name: &str) -> String {
     name.chars()
         .filter(|character| !matches!(character, '\u{300}'..='\u{36f}'))
@@ -369,7 +369,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn names_that_share_a_plain_spelling_have_other_spellings(name in "[a-c'\" ]{0,3}", other in "\\PC{0,3}") {
+        fn has_other_spellings_is_true_for_names_with_the_same_plain_spelling(name in "[a-c'\" ]{0,3}", other in "\\PC{0,3}") {
             prop_assert_eq!(plain_spelling(&name), name.clone());
             if plain_spelling(&other) == name && other != name {
                 prop_assert!(has_other_spellings(&name) && has_other_spellings(&other));

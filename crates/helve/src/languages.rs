@@ -113,6 +113,7 @@ fn trust_check(context: &ProgramContext<'_>, store: &Arc<dyn Store>) -> TrustChe
             match trust {
                 TrustState::Trusted => true,
                 TrustState::Untrusted | TrustState::Changed => false,
+                // A folder without configuration can be trusted too, to run language servers in it.
                 TrustState::NothingToTrust => {
                     let trusted = store.trusted_digest(&root).await;
                     trusted.ok().flatten().as_deref() == Some(digest.as_str())

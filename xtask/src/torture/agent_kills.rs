@@ -51,7 +51,7 @@ pub(super) fn run(context: &Context<'_>) -> Result<String, String> {
                 return Err(format!("{session}: {problem}"));
             }
             if has_finished {
-                // Sooner next time, so that about as many runs are killed early as late.
+                // The run finished before the kill: choose a shorter time next, so that kills hit all moments of a run.
                 window = window * 19 / 20;
                 break;
             }
@@ -119,8 +119,9 @@ struct ModelServer {
 struct ServerState {
     log: String,
     requests: usize,
-    /// Ids of the calls that were reported as interrupted, and of those with the files that they had changed or were changing.
+    /// Ids of the calls that were reported as interrupted.
     interrupted: BTreeSet<String>,
+    /// Those of them whose report names files that they had changed or were changing.
     with_files: BTreeSet<String>,
     problem: Option<String>,
 }

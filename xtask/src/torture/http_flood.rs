@@ -52,6 +52,7 @@ impl Attack<'_> {
 pub(super) fn run(context: &Context) -> Result<String, String> {
     let helve = context.helve()?;
     std::fs::write(helve.workspace.join("file.txt"), "here\n").map_err(|err| err.to_string())?;
+    // The server inherits the first limit; the second one is for the clients in this process.
     sockets::limit_handles(SERVER_HANDLES)?;
     let server = HttpServer::start(helve, Ipv4Addr::LOCALHOST)?;
     sockets::limit_handles(2 * slow_connections::CONNECTIONS + 2000)?;

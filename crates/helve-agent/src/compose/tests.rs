@@ -146,6 +146,7 @@ fn undone_items_and_summarized_items_are_left_out() {
             result("b", "x\ny"),
             Item::OutputsCleared { before: 7 },
             user("during"),
+            // Keeps the second item, and all items from the fifth on.
             Item::Summary { text: "so far".into(), kept: vec![2], tail: 5 },
             user("after"),
         ],

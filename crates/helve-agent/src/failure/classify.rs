@@ -117,8 +117,8 @@ impl Failure {
 fn kind(status: u16, body: &str, error: &ErrorBody, wait: Option<Duration>) -> FailureKind {
     let text = format!("{} {} {} {body}", error.kind, error.code, error.message).to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
-    let is_too_long = wait.is_some_and(|wait| wait > MAX_WAIT);
-    if says(QUOTA_TEXTS) || status == 402 || status == 429 && is_too_long {
+    let is_wait_too_long = wait.is_some_and(|wait| wait > MAX_WAIT);
+    if says(QUOTA_TEXTS) || status == 402 || status == 429 && is_wait_too_long {
         return FailureKind::Quota;
     }
     if says(OVERFLOW_TEXTS) && !says(RATE_TEXTS) || gemini_overflow(&text) {

@@ -278,7 +278,7 @@ fn messages_stop_reasons_are_mapped() {
 }
 
 #[test]
-fn responses_finished_items_count() {
+fn responses_only_finished_items_are_used() {
     check(
         Protocol::Responses,
         &[

@@ -35,9 +35,11 @@ pub(super) fn prompt(common: &GlobalArgs, run: &RunArgs) -> anyhow::Result<Promp
     // A command needs no arguments.
     let reads_stdin = typed == "-" || typed.is_empty() && run.command.is_none();
     if std::io::stdin().is_terminal() {
-        let shows_all = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
+        let is_all_terminal = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
         return match reads_stdin {
-            true if typed.is_empty() && shows_all && !common.json => Ok(PromptSource::Conversation),
+            true if typed.is_empty() && is_all_terminal && !common.json => {
+                Ok(PromptSource::Conversation)
+            }
             true => bail!("pass a prompt: helve run \"what to do\""),
             false => Ok(PromptSource::Given(typed)),
         };
@@ -155,7 +157,7 @@ pub(super) fn model(run: &RunArgs, toolbox: &Toolbox) -> anyhow::Result<ActiveMo
     Ok(with_test_deadlines(model))
 }
 
-/// Another model of the given address, or a configured one.
+/// Finds the model that a person names during a conversation: one at the address of `--base-url`, or a configured one.
 pub(super) fn named_model(
     run: &RunArgs,
     toolbox: &Toolbox,

@@ -102,7 +102,7 @@ fn a_missing_file_is_reported_with_similar_names() {
 }
 
 #[test]
-fn broken_links_are_called_so() {
+fn errors_of_broken_links_name_what_is_missing() {
     let stage = Stage::new();
     std::os::unix::fs::symlink("loop", stage.path("app/loop")).unwrap();
     std::os::unix::fs::symlink("gone", stage.path("app/link")).unwrap();
@@ -304,7 +304,7 @@ fn undo_and_redo_follow_the_history() {
     let history = stage.run(&["history"]).out;
     let ids: Vec<&str> = history.lines().filter_map(|line| line.split("  ").next()).collect();
     assert!(ids.iter().all(|id| id.len() == 8), "{history}");
-    // The newest lines are two redos and two undos; the first edit is the last line.
+    // The newest lines are two redos, each shown as the undo of an undo, and two undos. The first edit is the last line.
     assert!(history.lines().next().unwrap().contains("undo of "), "{history}");
     let last_edit = ids[ids.len() - 3];
     assert!(stage.run(&["show", last_edit]).out.contains("+3"), "{history}");

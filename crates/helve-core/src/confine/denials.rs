@@ -122,9 +122,9 @@ fn overlaps_protected(plan: &SandboxPlan, path: &Path) -> bool {
     is_writable && plan.protected.iter().any(overlaps)
 }
 
-/// Whether a path is in a folder that also contains a protected path, such as `.git` with the protected `.git/hooks`.
-/// If such a folder did not exist when the command started, the sandbox shows a placeholder in its place, in which
-/// nothing can be written. Writable folders themselves do not count.
+/// Whether a path is in a folder that also contains a protected path: `.git/x` is, because of `.git/hooks`. Writing there
+/// fails if the folder did not exist when the command started, because the sandbox then shows an empty placeholder for it.
+/// The writable folders themselves always exist and do not count.
 fn shares_folder_with_protected(plan: &SandboxPlan, path: &Path) -> bool {
     let is_below =
         |folder: &Path| plan.writable.iter().any(|top| folder.starts_with(top) && folder != top);

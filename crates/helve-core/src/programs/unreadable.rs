@@ -117,6 +117,6 @@ fn configured_denials<'a>(policy: &'a Policy, walls: &'a [Wall]) -> Vec<&'a Rule
 fn path_of_pattern(pattern: &str) -> Option<&Path> {
     let path = pattern.strip_suffix("/**").or_else(|| pattern.strip_suffix("/*"));
     let path = path.unwrap_or(pattern);
-    let has_no_wildcard = path.starts_with('/') && path.len() > 1 && !path.contains(['*', '?']);
-    has_no_wildcard.then(|| Path::new(path))
+    let is_one_path = path.starts_with('/') && path.len() > 1 && !path.contains(['*', '?']);
+    is_one_path.then(|| Path::new(path))
 }

@@ -20,10 +20,12 @@ async fn a_tool_that_reacts_to_cancellation_returns_its_own_output() {
     });
     let stage = StageBuilder::default().tool(tool).build();
     let cancel = CancellationToken::new();
+    // Cancelled before the tool starts.
     let running = stage.call_cancellable("waits", json!({}), cancel.clone());
     cancel.cancel();
     assert_eq!(outcome_text(&running.await), "Cancelled: The call was aborted.");
 
+    // Cancelled while the tool runs.
     let cancel = CancellationToken::new();
     let running = stage.call_cancellable("waits", json!({}), cancel.clone());
     let (result, ()) = tokio::join!(running, async {

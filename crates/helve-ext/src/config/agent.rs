@@ -30,6 +30,7 @@ pub struct Agent {
     /// Project rules. They form a wall of their own while the project is untrusted, and extend the wall of `rules` once it
     /// is trusted.
     pub project_rules: Vec<Rule>,
+    /// Tools that the key `tools` switches on or off.
     pub switches: Vec<ToolSwitch>,
     pub project_switches: Vec<ToolSwitch>,
 }
@@ -154,6 +155,7 @@ impl Agents {
             return file.error(at, || messages::agent_limits(MAX_AGENTS, MAX_NAME));
         };
         draft.rules_of(file.layer).read(file, fields);
+        // An untrusted project may define agents of its own, which nobody uses before trust, but only restrict others.
         if file.authority == Authority::RestrictOnly && draft.agent.origin != AgentOrigin::Project {
             let rest = fields.iter().filter(|field| !is_rules_field(field));
             needs_trust.extend(

@@ -34,7 +34,7 @@ pub(super) struct ConfigFile<'a> {
 pub(super) struct FileContext<'a> {
     pub(super) host: &'a dyn ConfigHost,
     pub(super) home: Option<&'a Path>,
-    /// The files that a project includes, with the contents that the digest covers.
+    /// The files that a project includes, with the contents that trust in the project covers.
     pub(super) included: &'a IncludedFiles,
     /// Names of files with custom tools, without their endings.
     pub(super) tool_files: &'a [String],

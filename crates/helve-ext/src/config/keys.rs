@@ -56,7 +56,7 @@ pub(super) const TOP: &[&str] = &[
     "web",
 ];
 
-/// Top-level keys that are read before the others, or that need no effect.
+/// Top-level keys that other code reads, and `$schema`, which is only for editors.
 pub(super) const READ_ELSEWHERE: &[&str] =
     &["$schema", "claude", "instructions", "opencode", "permission", "skills", "tools"];
 

@@ -92,8 +92,8 @@ impl RuleList {
         }
     }
 
-    /// Removes what `tools` switched off if `permission` of the same file has the same key, as opencode does. `before` is
-    /// the number of earlier rules and switches.
+    /// Undoes that `tools` switched a tool off if `permission` of the same file has the same key, as opencode does. `before`
+    /// is the number of earlier rules and switches.
     fn drop_replaced<'n>(
         &mut self,
         file: &mut ConfigFile<'_>,
@@ -242,7 +242,8 @@ impl RuleList {
         }
     }
 
-    /// Reads a `tools` section. Tools that are off are also denied, in case another layer switches them on again.
+    /// Reads a `tools` section. A tool that is off is also denied, so that it stays off if a file of another layer, which has
+    /// its own list, switches it on.
     fn tools(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode, off: &HashSet<&str>) {
         let ConfigValue::Map(entries) = &node.data else {
             file.wrong_type::<()>("tools", node, "an object");
@@ -331,8 +332,8 @@ impl RuleList {
     }
 }
 
-/// Returns the entries without those that repeat an earlier one. As in a JavaScript object, a repeated key keeps
-/// the position of its first occurrence; but a deny is kept at every position.
+/// Returns the entries without those that repeat an earlier key with the same value. As in a JavaScript object, the first
+/// position counts; but a deny is kept at every position.
 fn without_repetitions(entries: &[ConfigEntry]) -> impl Iterator<Item = &ConfigEntry> {
     let repeated: HashSet<Position> = repeated(entries)
         .into_iter()

@@ -169,16 +169,18 @@ impl Client {
 
         // Then the texts before the earlier changes that were not checked.
         let all: Vec<&FileToCheck> = files.iter().chain(unchanged).collect();
-        let before_unchecked: Vec<_> =
+        let old_texts: Vec<_> =
             all.iter().map(|file| documents.before_unchecked(&file.path)).collect();
-        let texts = before_unchecked
+        // No text is checked for a file without unchecked changes, or for one that did not exist before them.
+        let texts = old_texts
             .iter()
             .zip(&all)
             .map(|(old_text, file)| file.text(old_text.as_ref()?.as_ref()));
-        let found = self.check_texts(documents, texts.collect()).await?;
-        let before_unchecked = before_unchecked.into_iter().zip(found);
-        let mut before_unchecked =
-            before_unchecked.map(|(old_text, found)| old_text.map(|_| found.unwrap_or_default()));
+        let checked_texts = self.check_texts(documents, texts.collect()).await?;
+        let mut before_unchecked = old_texts
+            .into_iter()
+            .zip(checked_texts)
+            .map(|(old_text, checked)| old_text.map(|_| checked.unwrap_or_default()));
 
         // Last, the texts after this change, which the server keeps.
         let others_before = self.connection.state.all_published();

@@ -127,9 +127,9 @@ pub(super) enum StartStep {
     Request,
     Prepare,
     Folder,
-    /// Creating a PID namespace, without which a program can be confined too.
+    /// Creating a PID namespace. If this fails, the program is confined without one.
     PidNamespace,
-    /// Watching system calls, without which git folders must be read-only.
+    /// Watching system calls. If this fails, git folders are made read-only instead.
     WatchCalls,
     Confine,
     Execute,

@@ -189,7 +189,7 @@ async fn has_control_group(fixture: &Fixture) -> bool {
 fn abandoning_a_wait_does_not_end_the_program() {
     run(async {
         let fixture = Fixture::new();
-        // While it runs, and while its remaining output is awaited.
+        // The shell still runs, or it has ended and a process that it left behind still holds the output.
         for script in ["echo $$ ready; exec sleep 1000", "sleep 1000 & echo $! ready"] {
             let id = fixture.start(script).await;
             fixture.wait_for(&id, WaitCondition::Text("ready".into())).await;

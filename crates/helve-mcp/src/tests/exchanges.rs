@@ -17,7 +17,7 @@ fn initializes() {
 }
 
 #[test]
-fn offers_the_newest_known_revision() {
+fn an_unknown_revision_is_answered_with_the_newest_that_has_initialize() {
     check_fresh(
         r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2099-01-01","capabilities":{},"clientInfo":{"name":"tester","version":"1.0"}}}"#,
         expect![[r#"

@@ -133,7 +133,7 @@ fn a_client_that_does_not_read_is_not_read_from() {
 }
 
 #[test]
-fn excess_requests_wait_for_their_turn() {
+fn excess_requests_wait_and_are_refused_if_nothing_finishes() {
     let burst: String = (0..1000).map(|id| call(id, "work", r#"{"steps":0}"#)).collect();
     let output = run(&lines(&format!("{INITIALIZE}{burst}? 1000")));
     assert_eq!(output.matches(r#""text":"done""#).count(), 1000, "{output}");

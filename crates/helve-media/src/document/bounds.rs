@@ -14,7 +14,7 @@ const MAX_STREAM: u64 = 64 << 20;
 const MAX_TOTAL: u64 = 512 << 20;
 /// Maximum decompressed size of the content of one page.
 const MAX_CONTENT: u64 = 16 << 20;
-/// Maximum size of a stream whose decompressed size cannot be determined.
+/// Maximum size of a stream whose decompressed size cannot be determined. It also counts as that size.
 const MAX_OPAQUE: usize = 16 << 10;
 /// Maximum number of form XObjects that one page draws, counting repetitions.
 const MAX_DRAWN: u64 = 20_000;
@@ -122,7 +122,7 @@ fn resources(document: &Document, page: ObjectId) -> Option<Vec<&Dictionary>> {
     None
 }
 
-/// Returns the decompressed size of a stream, or `None` if it is too large or unknown.
+/// Returns the decompressed size of a stream; `None` if that is too large, or unknown and the stream is not small.
 fn content_size(stream: &Stream) -> Option<u64> {
     let filters = stream.filters().unwrap_or_default();
     let size = match filters.as_slice() {

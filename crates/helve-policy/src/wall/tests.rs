@@ -527,7 +527,7 @@ proptest! {
 }
 
 #[test]
-fn an_allow_flag_does_not_suffice_if_a_rule_other_than_a_star_matches() {
+fn the_option_allow_does_not_suffice_against_rules_with_narrower_patterns() {
     let user = |pattern: &str| Rule::new("edit", pattern, Action::Ask, Source::Program);
     for (rules, subject, expected) in [
         (vec![], "src/main.rs", true),

@@ -47,8 +47,8 @@ pub enum PatchedLineEnd {
     Newline,
     /// The file ends with this line, without a newline.
     None,
-    /// The same as after the current last line of the file. The hunk has no final newline on either side, so it does not
-    /// change the ending.
+    /// The same as after the last line of the file: the hunk marks both its old and its new text as without a final newline,
+    /// so it does not change the ending.
     Unchanged,
 }
 
@@ -121,6 +121,7 @@ pub fn apply(
     let result = apply_to(&View::new(bytes).ok()?, hunks, kind);
     let is_not_found =
         |error: &PlacementError| matches!(error.problem, PlacementProblem::NotFound(_));
+    // If nothing was found, try again with lone carriage returns as line ends.
     Some(match (result, View::with_carriage_returns(bytes)) {
         (Err(error), Some(view)) if is_not_found(&error) => {
             apply_to(&view, hunks, kind).map_err(|_| error)

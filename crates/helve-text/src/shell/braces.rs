@@ -79,8 +79,7 @@ fn choices<'a>(items: &[Item<'a>], open: usize) -> Option<(usize, Choices<'a>)> 
                     let is_dot = |item: &Item<'_>| *item == Item::Char('.');
                     let has_dots = inside.windows(2).any(|pair| pair.iter().all(is_dot));
                     if has_dots && inside.contains(&Item::Char('{')) {
-                        // The shell drops the outer braces of `{{a,b}..c}`. The other rules for such text are not
-                        // implemented here.
+                        // The special rules for text like `{{a,b}..c}` are not implemented, so the result is unknown.
                         return Some((at, Choices::Unknown));
                     }
                     return range(inside).map(|words| (at, words));

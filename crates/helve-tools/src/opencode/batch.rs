@@ -55,6 +55,7 @@ impl Tool for Batch {
 /// Returns all results in the order of the calls. A failed call does not make the batch fail.
 fn answer(names: &[String], results: Vec<ToolResult>) -> ToolOutput {
     let (mut text, mut attached, mut details) = (String::new(), Vec::new(), Vec::new());
+    // Another agent that takes over after this call, for example after `plan_exit`.
     let mut handover = None;
     for (name, result) in names.iter().zip(results) {
         let (status, body) = match result.outcome {

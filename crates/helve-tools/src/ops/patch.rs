@@ -142,7 +142,7 @@ pub(crate) async fn apply(
     Ok(PatchApplied { files: patched, inexact, diffs, applied, errors: errors.await })
 }
 
-/// Moves the addition of a file behind the section that moves the existing file at the same path away.
+/// Reorders sections: if a patch adds a file at a path and, later, renames the file that is there, the rename comes first.
 async fn move_away_first(ctx: &ToolContext, files: &mut [FilePatch]) -> Result<(), PatchError> {
     for index in (0..files.len()).rev() {
         let FilePatch::Add { path: added, .. } = &files[index] else { continue };
@@ -180,7 +180,7 @@ async fn permit_files<'c>(
             }
         }
     }
-    // A file that another section creates or moves there need not exist.
+    // A path at which another section creates a file, or to which it moves one, need not exist.
     let made = named.iter().filter(|(_, may_be_new)| *may_be_new);
     let made: HashSet<PathBuf> = made.map(|(path, _)| path.real()).collect();
     let files: Vec<FileToChange<'_>> = named

@@ -62,6 +62,7 @@ pub(crate) struct ReadLimits {
 pub(crate) struct ReadResult {
     pub(crate) display_path: String,
     pub(crate) content: ReadContent,
+    /// Set if the path was spelled differently, for example with another Unicode form.
     pub(crate) other_spelling: Option<OtherSpelling>,
 }
 

@@ -264,7 +264,7 @@ impl Words for EngineWords {
 }
 
 /// Returns the error for a failed commit. Only a torn commit leaves changed files behind.
-fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
+fn commit_failure(first_path: &str, why: &CommitFailure) -> ToolError {
     let (display_path, error) = match why {
         CommitFailure::Stale { display_path, .. } => {
             let text = format!(
@@ -275,7 +275,7 @@ fn commit_failure(first: &str, why: &CommitFailure) -> ToolError {
         }
         CommitFailure::Journal { why } => {
             let text = format!(
-                "{first} was not changed: its current content could not be saved for undo ({why})."
+                "{first_path} was not changed: its current content could not be saved for undo ({why})."
             );
             return ToolError::new(ErrorKind::Failed, text).hint("Run `helve doctor` for details.");
         }

@@ -265,8 +265,8 @@ impl<'a> TreeBuilder<'a> {
         is_self_closing: bool,
     ) {
         match tag {
-            // There is only one of each.
-            Tag::Html | Tag::Body | Tag::Head => return self.close_head(tag),
+            // These elements exist already. Only the start of the body has an effect.
+            Tag::Html | Tag::Body | Tag::Head => return self.close_head_before(tag),
             Tag::Base => self.read_base(attributes),
             _ => {}
         }
@@ -294,7 +294,7 @@ impl<'a> TreeBuilder<'a> {
         self.tree.is_hidden(id)
     }
 
-    fn close_head(&mut self, tag: Tag) {
+    fn close_head_before(&mut self, tag: Tag) {
         if tag == Tag::Body {
             self.open.retain(|it| it.tag != Tag::Head);
         }

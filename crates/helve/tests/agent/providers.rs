@@ -70,7 +70,7 @@ async fn silent_providers_are_given_up() {
 }
 
 #[tokio::test]
-async fn a_slow_provider_is_waited_for() {
+async fn a_provider_that_was_silent_twice_is_asked_again() {
     for protocol in PROTOCOLS {
         let script = vec![
             ScriptedAnswer::silence(),
@@ -186,7 +186,7 @@ async fn deeply_nested_arguments_do_not_break_the_session() {
         let script = vec![raw_call(protocol, &deep), reply(protocol, &[text("done")])];
         let run = Run::turn(protocol, script).await;
         assert_eq!(run.report.end, TurnEnd::Answered);
-        // The provider could parse it, although such parsers limit the nesting.
+        // The second request is valid JSON for parsers with a limit on nesting, such as the one of this test.
         assert!(run.requests[1].is_object(), "{protocol:?}");
         assert_eq!(run.results(1).len(), 1);
     }

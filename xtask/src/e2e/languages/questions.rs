@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use super::project::{MENTIONS, module};
 use crate::mcp::McpProcess;
 
-/// Questions about the symbol `compute` in a line of a file. An empty text is not asked about, because the server does not offer
-/// the operation.
+/// Questions about the symbol `compute` in a line of a file. If an expected
+/// answer is empty, the question is left out, because the server does not offer the operation.
 pub(super) struct QuestionCase {
     pub(super) server: &'static str,
     file: &'static str,
@@ -152,7 +152,7 @@ fn check_rename(process: &mut McpProcess, root: &Path, case: &QuestionCase) -> R
     let changed = before.iter().zip(&after).filter(|(before, after)| before != after).count();
     let is_complete = rename.starts_with("Changed 51") == (changed == MENTIONS + 1);
     if !first.starts_with(rename) || !is_complete {
-        return Err(format!("{server}, rename, {changed} numbered files changed: {first}"));
+        return Err(format!("{server}, rename, {changed} files changed: {first}"));
     }
     let undone = process.client()?.call("undo", &json!({}))?;
     if contents(root)? != before {
@@ -170,7 +170,7 @@ pub(super) fn ask(process: &mut McpProcess, arguments: &Value) -> Result<String,
     if answer.is_error { Err(format!("{arguments}: {}", answer.text)) } else { Ok(answer.text) }
 }
 
-/// Returns the contents of the files that mention the function, which is defined in the first of each language.
+/// Returns the contents of all files that define or mention the function.
 fn contents(root: &Path) -> Result<Vec<Vec<u8>>, String> {
     let mut names: Vec<String> =
         ["src/lib.ts", "src/lib.py", "rust/src/lib.rs"].map(Into::into).to_vec();

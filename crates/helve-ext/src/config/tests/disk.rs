@@ -166,7 +166,7 @@ fn oversized_files_are_refused() {
 
 #[test]
 fn unreadable_files_make_the_layer_ask() {
-    // Root can read every file, so this one cannot be opened for another reason: it is a link to itself.
+    // The unreadable file might restrict anything, so it asks, and the allow of the other file asks too. Root can read every file, so this one cannot be opened for another reason: it is a link to itself.
     check(
         Trust::Trusted,
         |base| {
@@ -191,7 +191,7 @@ fn unreadable_files_make_the_layer_ask() {
 }
 
 #[test]
-fn a_file_must_not_include_itself() {
+fn a_file_cannot_include_itself_and_included_text_is_not_expanded() {
     check(
         Trust::Trusted,
         |base| {

@@ -77,7 +77,7 @@ fn the_last_skill_of_a_name_is_used() {
 }
 
 #[test]
-fn skills_without_front_matter_have_the_name_of_their_folder() {
+fn skills_without_a_usable_name_have_that_of_their_folder() {
     check_skill(
         "# Tables\n\nReads tables\nfrom files.\n\nMore.\n",
         expect![[r##"
@@ -203,7 +203,7 @@ fn broken_front_matter_is_reported_and_the_rest_is_used() {
 }
 
 #[test]
-fn other_keys_are_ignored() {
+fn keys_of_other_programs_are_accepted() {
     check_skill(
         "---\nname: x\ndescription: D\nlicense: MIT\nmetadata:\n  a: 1\nallowed-tools: Read, Bash\ndisable-model-invocation: true\n---\nBody\n",
         expect![[r#"

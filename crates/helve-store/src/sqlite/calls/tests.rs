@@ -54,6 +54,7 @@ fn history_is_limited_by_count_in_batches() {
 fn history_is_limited_by_age_except_running_calls() {
     let database = Database::memory().unwrap();
     let (now, day) = (now(), 24 * 3600 * 1000);
+    // Half a day ahead, so that no call is exactly as old as the limit.
     let now = now + day / 2;
     fill(&database, [call(100, now - 100 * day, CallStatus::Running)].into_iter());
     let ago = |days: u64| now - i64::try_from(days).unwrap() * day;

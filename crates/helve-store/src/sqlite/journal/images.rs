@@ -81,6 +81,7 @@ impl NewImage {
         {
             return Ok(row);
         }
+        // If the base of a difference is gone, the whole content is stored instead.
         let (whole, base) = match self.packed().compression {
             Compression::Raw | Compression::Lz4 => (None, None),
             Compression::Difference => match self.base_row(&database.main)? {
@@ -138,7 +139,8 @@ impl NewImage {
     /// lead to this image.
     fn base_row(&self, connection: &Connection) -> rusqlite::Result<Option<i64>> {
         let Some(base) = &self.base else { return Ok(None) };
-        // The column `base` comes after the content, which may be long. Only differences have it, and they are short.
+        // SQLite reads through the content to get the column `base` behind it. So only read it from differences, which are
+        // short; other rows have no base.
         let mut by_hash = connection.prepare_cached(
             "SELECT number, hash, CASE WHEN form = 'diff' THEN base END FROM journal_images
              WHERE hash = ?1",

@@ -116,6 +116,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 #[derive(Default)]
 struct Model {
     entries: Vec<ModelEntry>,
+    /// Number of restarts. Changes of one call are combined only within a process.
     process: usize,
 }
 
@@ -278,7 +279,7 @@ fn keep_newest_entries(folder: &Path, max_entries: u64) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
     #[test]
-    fn a_sequence_of_edits_returns_every_byte(edits in text_edits()) {
+    fn the_journal_returns_every_byte_after_many_edits(edits in text_edits()) {
         let folder = tempfile::tempdir().unwrap();
         let mut store = SqliteStore::at(folder.path().into());
         let mut text = noise(7, 20_000);

@@ -517,7 +517,7 @@ fn placeholders_are_not_written() {
 }
 
 #[test]
-fn the_final_newline_is_kept_if_the_patch_has_none_on_either_side() {
+fn the_final_newline_is_kept_if_the_patch_marks_both_sides_as_without_one() {
     let patch = "--- f\n+++ f\n@@ -1,2 +1,2 @@\n x\n-y\n\\ No newline at end of file\n+z\n\\ No newline at end of file\n";
     check("x\ny\n", patch, expect!["x|z|"]);
     check("x\ny", patch, expect!["x|z"]);

@@ -135,7 +135,7 @@ fn one_process_sweeps_per_hour_unless_much_is_added() {
 }
 
 #[test]
-fn a_clock_that_jumps_ahead_expires_nothing() {
+fn a_clock_that_jumps_ahead_expires_nothing_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let years = 10 * 365 * 24;
     let database = database_with(folder.path(), &[(years + 1, 10), (years, 10), (0, 10)]);
