@@ -16,7 +16,7 @@ pub(super) const READ: ForeignParameters = ForeignParameters {
         ("startLine", "offset"),
     ],
     ignored: &["should_read_entire_file"],
-    convert: convert_line_range,
+    convert: convert_read,
     ..NONE
 };
 
@@ -162,6 +162,33 @@ pub(super) const WEBSEARCH: ForeignParameters =
     ForeignParameters { aliases: &[("search_term", "query"), ("q", "query")], ..NONE };
 
 /// Converts a last line to a number of lines, and `view_range` to both.
+/// Takes a list of paths apart: the first one is `filePath`, the others are `furtherPaths`.
+fn convert_read(args: &mut Map<String, Value>) -> Result<(), String> {
+    for name in ["paths", "filePaths", "file_paths", "files"] {
+        let list = match args.get(name) {
+            Some(Value::Array(list)) => Some(list.clone()),
+            Some(Value::String(text)) if text.trim_start().starts_with('[') => {
+                serde_json::from_str(text).ok()
+            }
+            _ => None,
+        };
+        let Some(list) = list else { continue };
+        if args.contains_key("filePath") || args.contains_key("furtherPaths") {
+            return Err(format!("Give {name} or filePath, not both."));
+        }
+        let mut paths = list.into_iter();
+        let Some(first) = paths.next() else { return Err(format!("{name} is empty.")) };
+        args.shift_remove(name);
+        args.insert("filePath".into(), first);
+        let further: Vec<Value> = paths.collect();
+        if !further.is_empty() {
+            args.insert("furtherPaths".into(), further.into());
+        }
+        break;
+    }
+    convert_line_range(args)
+}
+
 fn convert_line_range(args: &mut Map<String, Value>) -> Result<(), String> {
     if let Some(Value::Array(range)) = args.get("view_range") {
         let [first, last] = range.as_slice() else {

@@ -11,14 +11,16 @@ use helve_core::{Content, ErrorKind, Media, Tool, ToolContext, ToolError, ToolOu
 use helve_text::cut::Keep;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::{Value, json};
 
 use super::foreign;
 use crate::ops::read::lines::{LinePage, LineTotal};
 use crate::ops::read::{
     FolderPage, ReadContent, ReadError, ReadLimits, ReadRequest, ReadResult, WindowStart, read,
+    read_several,
 };
 use crate::words::read::{binary, format_name, mislabelled, page_note, undecodable};
-use crate::words::{count, missing_file, other_spelling_text};
+use crate::words::{clip, count, missing_file, other_spelling_text};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -30,6 +32,9 @@ pub(super) struct Args {
     offset: Option<i64>,
     /// Number of lines (or entries) to read, default 2000
     limit: Option<u64>,
+    /// Further files to read in this call; offset and limit apply to each
+    #[schemars(length(max = 19))]
+    further_paths: Option<Vec<String>>,
 }
 
 const MAX_LINES: u64 = 2000;
@@ -55,7 +60,14 @@ impl Tool for Read {
         };
         let count = args.limit.unwrap_or(MAX_LINES).clamp(1, MAX_LINES);
         let request = ReadRequest { path: &args.file_path, start, count, limits: LIMITS };
-        read(ctx, &*self.media, request).await.map(answer).map_err(error)
+        let further = args.further_paths.as_deref().unwrap_or_default();
+        if further.is_empty() {
+            return read(ctx, &*self.media, request).await.map(answer).map_err(error);
+        }
+        let paths = std::iter::once(&args.file_path).chain(further).map(String::as_str);
+        let paths: Vec<&str> = paths.collect();
+        let results = read_several(ctx, &*self.media, &paths, request, MAX_LINES).await?;
+        several(&paths, results)
     }
 }
 
@@ -71,6 +83,46 @@ fn answer(result: ReadResult) -> ToolOutput {
         text.push_str(&format!("\n({})", other_spelling_text(other, &display_path)));
     }
     output
+}
+
+/// Puts the answers about several files under one another, each with its path above it. Fails if all failed.
+fn several(
+    paths: &[&str],
+    results: Vec<Result<ReadResult, ReadError>>,
+) -> Result<ToolOutput, ToolError> {
+    let (mut texts, mut attached, mut files) = (Vec::new(), Vec::new(), Vec::new());
+    let mut failure = None;
+    for (path, result) in paths.iter().zip(results) {
+        match result.map(answer).map_err(error) {
+            Ok(output) => {
+                texts.push(format!("{}:\n{}", output.title, output.joined_text()));
+                let mut about = output.metadata;
+                about.shift_remove("preview");
+                about.insert("path".into(), output.title.into());
+                files.push(Value::Object(about));
+                let is_media = |content: &Content| !matches!(content, Content::Text(_));
+                attached.extend(output.content.into_iter().filter(is_media));
+            }
+            Err(error) => {
+                let text = [Some(error.message.as_str()), error.hint.as_deref()];
+                let text = text.into_iter().flatten().collect::<Vec<_>>().join(" ");
+                texts.push(format!("{}:\n(Not read: {text})", clip(path)));
+                files.push(json!({"path": path, "error": error.message}));
+                failure.get_or_insert(error);
+            }
+        }
+    }
+    let has_content = files.iter().any(|file| file.get("error").is_none());
+    if let Some(error) = failure.filter(|_| !has_content) {
+        return Err(ToolError::new(error.kind, texts.join("\n\n")));
+    }
+    let truncated = files.iter().any(|file| file["truncated"] == true);
+    let mut output = ToolOutput::text(format!("{} files", paths.len()), texts.join("\n\n"))
+        .keep(Keep::All)
+        .with_metadata("truncated", truncated)
+        .with_metadata("files", files);
+    output.content.extend(attached);
+    Ok(output)
 }
 
 fn folder(display_path: &str, page: &FolderPage) -> ToolOutput {

@@ -152,16 +152,68 @@ pub(crate) async fn read(
     media: &dyn Media,
     request: ReadRequest<'_>,
 ) -> Result<ReadResult, ReadError> {
-    let ReadRequest { path, start, count, limits } = request;
-    let given = path;
-    let (path, other_spelling) = resolve_in_any_spelling(ctx, given).await?;
+    let (path, other_spelling) = resolve_in_any_spelling(ctx, request.path).await?;
     let grant = ctx.ask(Ask::for_request(path.read_request())).await?;
+    let result = read_granted(ctx, media, &grant, &path, &request).await?;
+    Ok(ReadResult { other_spelling, ..result })
+}
+
+/// Reads several files or directories after one question about all of them. They share `max_lines` and the bytes of the
+/// request: what one does not use is left for those after it. An error of one does not affect the others.
+pub(crate) async fn read_several(
+    ctx: &ToolContext,
+    media: &dyn Media,
+    paths: &[&str],
+    request: ReadRequest<'_>,
+    max_lines: u64,
+) -> Result<Vec<Result<ReadResult, ReadError>>, ToolError> {
+    let (mut found, mut ask) = (Vec::new(), Ask::default());
+    for path in paths {
+        let resolved = resolve_in_any_spelling(ctx, path).await;
+        if let Ok((resolved, _)) = &resolved {
+            ask = ask.add_request(resolved.read_request());
+        }
+        found.push(resolved);
+    }
+    let grant = ctx.ask(ask).await?;
+    let (mut lines_left, mut bytes_left) = (max_lines, request.limits.bytes);
+    let mut results = Vec::new();
+    for (at, (found, path)) in found.into_iter().zip(paths).enumerate() {
+        let waiting = paths.len() - at;
+        let limits = ReadLimits { bytes: bytes_left / waiting, ..request.limits };
+        let count = request.count.min(lines_left / waiting as u64).max(1);
+        let request = ReadRequest { path, start: request.start, count, limits };
+        let result = match found {
+            Ok((resolved, other_spelling)) => {
+                let result = read_granted(ctx, media, &grant, &resolved, &request).await;
+                result.map(|result| ReadResult { other_spelling, ..result })
+            }
+            Err(error) => Err(error.into()),
+        };
+        if let Ok(result) = &result {
+            let (lines, bytes) = result.content.size();
+            lines_left = lines_left.saturating_sub(lines);
+            bytes_left = bytes_left.saturating_sub(bytes);
+        }
+        results.push(result);
+    }
+    Ok(results)
+}
+
+async fn read_granted(
+    ctx: &ToolContext,
+    media: &dyn Media,
+    grant: &Grant<'_>,
+    path: &Resolved,
+    request: &ReadRequest<'_>,
+) -> Result<ReadResult, ReadError> {
+    let ReadRequest { path: given, start, count, limits } = *request;
     let content = match path.kind() {
-        None => return Err(ReadError::Missing(describe_missing(ctx, given, &path).await)),
+        None => return Err(ReadError::Missing(describe_missing(ctx, given, path).await)),
         Some(FileKind::Folder) => {
-            let listing = ctx.files.list(&grant, &path, MAX_ENTRIES).await?;
+            let listing = ctx.files.list(grant, path, MAX_ENTRIES).await?;
             let first = start.of_total(listing.entries.len() as u64 + listing.left_out);
-            ReadContent::Folder(folder_page(&path, &listing, LineWindow { first, count })?)
+            ReadContent::Folder(folder_page(path, &listing, LineWindow { first, count })?)
         }
         Some(_) => {
             let request = |first| WindowRequest {
@@ -175,20 +227,13 @@ pub(crate) async fn read(
                 WindowStart::At(first) => first,
                 WindowStart::FromEnd(_) => {
                     // Reading a window past the end only counts the lines.
-                    let end = ctx.files.read_window(&grant, &path, request(u64::MAX)).await?;
+                    let end = ctx.files.read_window(grant, path, request(u64::MAX)).await?;
                     start.of_total(end.lines_read)
                 }
             };
             let window = LineWindow { first, count };
-            let window_lines = ctx.files.read_window(&grant, &path, request(first)).await?;
-            let file = OpenFile {
-                ctx,
-                grant: &grant,
-                path: &path,
-                window_lines: &window_lines,
-                window,
-                limits,
-            };
+            let window_lines = ctx.files.read_window(grant, path, request(first)).await?;
+            let file = OpenFile { ctx, grant, path, window_lines: &window_lines, window, limits };
             file.read(media).await?
         }
     };
@@ -199,7 +244,23 @@ pub(crate) async fn read(
         let (display_path, line, total) = (path.display().into(), page.first, page.total.seen());
         return Err(ReadError::NoSuchLine { display_path, line, total });
     }
-    Ok(ReadResult { display_path: path.display().into(), content, other_spelling })
+    Ok(ReadResult { display_path: path.display().into(), content, other_spelling: None })
+}
+
+impl ReadContent {
+    /// Returns the number of lines or entries, and of bytes.
+    fn size(&self) -> (u64, usize) {
+        match self {
+            ReadContent::Folder(page) => {
+                let bytes = page.entries.iter().map(|entry| entry.name.len()).sum();
+                (page.entries.len() as u64, bytes)
+            }
+            ReadContent::Lines(page) => {
+                (page.lines.len() as u64, page.lines.iter().map(|line| line.text.len()).sum())
+            }
+            ReadContent::Picture { .. } => (0, 0),
+        }
+    }
 }
 
 /// Renders a notebook as text; `None` if the bytes are not a notebook.

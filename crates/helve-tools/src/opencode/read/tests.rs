@@ -386,7 +386,97 @@ x
             Correct the arguments and call again.
             !! InvalidArgs
             read has no parameter colour. Nothing was done.
-            Call it again with its own parameters only: filePath, offset, limit.
+            Call it again with its own parameters only: filePath, offset, limit, furtherPaths.
         "#]],
     );
+}
+
+#[test]
+fn several_files_are_read_in_one_call() {
+    check(
+        r#"
+--- file a.txt
+one
+--- file b.txt
+two
+--- file .env
+KEY=1
+--- call read {"filePath": "a.txt", "furtherPaths": ["missing.txt", "b.txt"]}
+--- call read {"paths": ["a.txt", "b.txt"], "limit": 1, "offset": 1}
+--- call read {"file_paths": "[\"b.txt\"]"}
+--- call read {"filePath": "no.txt", "furtherPaths": ["neither.txt"]}
+--- call read {"filePath": "a.txt", "furtherPaths": [".env"]}
+--- call read {"filePath": "a.txt", "paths": ["b.txt"]}
+"#,
+        expect![[r#"
+            == 3 files
+            a.txt:
+            <file>
+            00001| one
+
+            (End of file, 1 line)
+            </file>
+
+            missing.txt:
+            (Not read: missing.txt does not exist.)
+
+            b.txt:
+            <file>
+            00001| two
+
+            (End of file, 1 line)
+            </file>
+            == 2 files
+            a.txt:
+            <file>
+            00001| one
+
+            (End of file, 1 line)
+            </file>
+
+            b.txt:
+            <file>
+            00001| two
+
+            (End of file, 1 line)
+            </file>
+            == b.txt
+            <file>
+            00001| two
+
+            (End of file, 1 line)
+            </file>
+            !! NotFound
+            no.txt:
+            (Not read: no.txt does not exist. Did you mean a.txt, b.txt?)
+
+            neither.txt:
+            (Not read: neither.txt does not exist.)
+            read a.txt [lasting approval: exactly this]
+            read .env [lasting approval: exactly this]
+            -> Unanswered
+            !! Unanswered
+            This needs permission, and nobody can be asked here: read .env (built-in rule read "*.env": ask).
+            The user can allow it with --allow 'read:.env', or {"permission": {"read": {".env": "allow"}}} in their helve.json. --yes approves every such request.
+            !! InvalidArgs
+            Give paths or filePath, not both.
+        "#]],
+    );
+}
+
+/// A long file leaves the others their share, and short ones leave theirs to those after them.
+#[test]
+fn several_files_share_the_lines() {
+    let long: String = (0..3000).map(|n| format!("{n}\n")).collect();
+    let text = format!(
+        "\n--- file long.txt\n{long}--- file short.txt\none\n--- call read {{\"filePath\": \"long.txt\", \"furtherPaths\": [\"short.txt\"]}}\n--- call read {{\"filePath\": \"short.txt\", \"furtherPaths\": [\"long.txt\"]}}\n"
+    );
+    let tools = crate::opencode::tools(std::sync::Arc::new(helve_core::NoMedia));
+    let answers = helve_testkit::run(&crate::opencode::DIALECT, tools, &text);
+    assert!(answers.contains("Showing lines 1-1000 of 3000"), "{answers}");
+    let limited = text.replace("[\"short.txt\"]", "[\"long.txt\"], \"limit\": 9");
+    let tools = crate::opencode::tools(std::sync::Arc::new(helve_core::NoMedia));
+    let limited = helve_testkit::run(&crate::opencode::DIALECT, tools, &limited);
+    assert_eq!(limited.matches("Showing lines 1-9 of 3000").count(), 2, "{limited}");
+    assert!(answers.contains("Showing lines 1-1999 of 3000"), "{answers}");
 }
