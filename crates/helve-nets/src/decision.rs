@@ -387,7 +387,10 @@ impl ScriptDecision {
                 MatchBy::Subjects => real == path || covers_others(),
                 // This file alone: nothing below it is covered.
                 MatchBy::UnnamedFile(_) => real == path,
-                MatchBy::Command(_) | MatchBy::Unclear(_) | MatchBy::LocalNetwork { .. } => false,
+                MatchBy::Command(_)
+                | MatchBy::Unclear(_)
+                | MatchBy::Mentioned(_)
+                | MatchBy::LocalNetwork { .. } => false,
             }
         };
         parts

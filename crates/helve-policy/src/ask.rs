@@ -1,6 +1,7 @@
 //! What a call asks for: parts that rules judge, and acts that an approval permits.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -54,9 +55,23 @@ pub enum MatchBy {
     UnnamedFile(Box<Command>),
     /// By its subjects. The part is not fully understood, so only a rule that allows every command can allow it.
     Unclear(Unclear),
+    /// By these files. The part is a script with something in it that is not understood, and it names these files, so it
+    /// may open them. Only rules that a person wrote count, and they lead to an ask.
+    Mentioned(MentionedFiles),
     /// By its URL. The host has this address on this machine or in a private network, so only a rule that names the
     /// host can allow it.
     LocalNetwork { address: String },
+}
+
+/// The files that a script names and may open, see [`MatchBy::Mentioned`].
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MentionedFiles {
+    /// The texts that rules match. A folder is listed twice, with and without a final slash.
+    pub subjects: BTreeSet<String>,
+    /// The `external_directory` subjects of those files that are outside the workspace.
+    pub outside: BTreeSet<String>,
+    /// Whether there are more files than these.
+    pub is_partial: bool,
 }
 
 /// Why a part is not fully understood.
@@ -121,6 +136,7 @@ impl Part {
             MatchBy::Subjects
             | MatchBy::Command(_)
             | MatchBy::UnnamedFile(_)
+            | MatchBy::Mentioned(_)
             | MatchBy::LocalNetwork { .. } => None,
         }
     }
@@ -132,6 +148,7 @@ impl Part {
             MatchBy::Subjects
             | MatchBy::Command(_)
             | MatchBy::UnnamedFile(_)
+            | MatchBy::Mentioned(_)
             | MatchBy::Unclear(_) => None,
         }
     }
@@ -144,14 +161,17 @@ impl Part {
             MatchBy::Subjects
             | MatchBy::UnnamedFile(_)
             | MatchBy::Unclear(_)
+            | MatchBy::Mentioned(_)
             | MatchBy::LocalNetwork { .. } => &[],
         }
     }
 
-    /// Whether the part is a command that needs no rule, like `cd`. It is not shown unless a rule names it.
+    /// Whether the part is a command that needs no rule, like `cd`, or only about the files that a script names. It is not
+    /// shown unless a rule is about it.
     pub fn is_exempt(&self) -> bool {
         match &self.matched_by {
             MatchBy::Command(command) => command.is_exempt(),
+            MatchBy::Mentioned(_) => true,
             MatchBy::Subjects
             | MatchBy::UnnamedFile(_)
             | MatchBy::Unclear(_)

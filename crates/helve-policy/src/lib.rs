@@ -20,8 +20,8 @@ pub mod wall;
 
 pub use address::{AddressAccess, AddressKind};
 pub use ask::{
-    Act, Advice, AdvisedRule, Ask, AskKey, MatchBy, MissingApproval, Part, ProcessId, Refusal,
-    Reply, Request, Unclear,
+    Act, Advice, AdvisedRule, Ask, AskKey, MatchBy, MentionedFiles, MissingApproval, Part,
+    ProcessId, Refusal, Reply, Request, Unclear,
 };
 pub use command::{Command, Decision};
 pub use readable::Readable;

@@ -244,6 +244,8 @@ pub enum Reason {
     MayChange(String),
     /// The command may print this file, which the rule denies reading.
     MayRead(String),
+    /// The script names this file, something in it is not understood, and a rule asks about or denies the file.
+    MayOpen(String),
     /// The command only reads files inside the workspace.
     OnlyReads,
     /// A rule allows the URL without naming its host, and the host is in the local network.

@@ -17,7 +17,7 @@ use helve_text::shell::{
     ShellContext,
 };
 
-use crate::ask::{MatchBy, Part, Unclear};
+use crate::ask::{MatchBy, MentionedFiles, Part, Unclear};
 use crate::builtin;
 use crate::command::Command;
 
@@ -107,10 +107,15 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
         possible_reads: Vec::new(),
         comparisons_left: transfer::MAX_COMPARISONS,
         copied_folders: Vec::new(),
+        mentioned: MentionedFiles::default(),
     };
     // The files that copies, moves and links make reachable under another path.
     let relocations = collector.collect_relocations(&script.transfers);
     for access in &script.accesses {
+        if access.kind == AccessKind::Mentioned {
+            collector.add_mentioned(access);
+            continue;
+        }
         if collector.is_skipped(access) {
             continue;
         }
@@ -137,6 +142,10 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
         let shown = if doubt.shown.is_empty() { source } else { &doubt.shown };
         let match_by = MatchBy::Unclear(Unclear::Doubt(doubt.clone()));
         collector.push(Part::new("bash", shown).matched_by(match_by));
+    }
+    if collector.mentioned != MentionedFiles::default() {
+        let match_by = MatchBy::Mentioned(std::mem::take(&mut collector.mentioned));
+        collector.parts.push(Part::new("bash", source).matched_by(match_by));
     }
     collector.parts.iter_mut().for_each(|part| part.via_shell = true);
     collector.parts
@@ -196,6 +205,8 @@ struct PartCollector<'f, F> {
     comparisons_left: usize,
     /// Old and new paths of folders that are copied or moved.
     copied_folders: Vec<(String, String)>,
+    /// Files that the script names and may open.
+    mentioned: MentionedFiles,
 }
 
 impl<F: FileFacts> PartCollector<'_, F> {
@@ -206,8 +217,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
             MatchBy::Subjects => self.seen.insert(key(None)),
             MatchBy::UnnamedFile(command) => self.seen.insert(key(Some(command.clone()))),
             MatchBy::Unclear(_) | MatchBy::LocalNetwork { .. } => !self.parts.contains(&part),
-            // Commands are collected separately.
-            MatchBy::Command(_) => false,
+            // These are collected separately.
+            MatchBy::Command(_) | MatchBy::Mentioned(_) => false,
         };
         if is_new {
             self.parts.push(part);
@@ -229,6 +240,21 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 .with_possible_reads(of_run(&self.possible_reads))
         };
         script.runs.iter().enumerate().map(command).collect()
+    }
+
+    /// Notes a file that the script names and may open.
+    fn add_mentioned(&mut self, access: &FileAccess) {
+        let Some(target) = self.expand(&access.target) else {
+            self.mentioned.is_partial |= matches!(access.target, FileTarget::Unknown(_));
+            return;
+        };
+        for path in &target.resolved {
+            let below = |subject: &String| format!("{}/", subject.trim_end_matches('/'));
+            let folders = path.subjects.iter().filter(|_| path.is_folder).map(below);
+            self.mentioned.subjects.extend(path.subjects.iter().cloned().chain(folders));
+            let outside = path.outside.iter().flat_map(|part| part.subjects.iter().cloned());
+            self.mentioned.outside.extend(outside);
+        }
     }
 
     /// Adds the parts for one access.
@@ -321,7 +347,10 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::MaybeReadTree
             | AccessKind::MaybeChangeBelow
             | AccessKind::Enter => "external_directory",
-            AccessKind::NameOnly | AccessKind::Expand | AccessKind::ExpandAgain => "bash",
+            AccessKind::NameOnly
+            | AccessKind::Expand
+            | AccessKind::ExpandAgain
+            | AccessKind::Mentioned => "bash",
         };
         self.push(Part::new(permission, shown).matched_by(MatchBy::Unclear(why)));
     }
@@ -412,7 +441,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::Stat
             | AccessKind::Enter
             | AccessKind::Expand
-            | AccessKind::ExpandAgain => return,
+            | AccessKind::ExpandAgain
+            | AccessKind::Mentioned => return,
         };
         if access.kind == AccessKind::PassedToUnknown && self.is_nonempty_folder(&access.target) {
             // An unknown program may read everything in a folder that it is given.

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use crate::ask::{LOCAL_PREFIX, MatchBy, Part, UNSANDBOXED};
+use crate::ask::{LOCAL_PREFIX, MatchBy, MentionedFiles, Part, UNSANDBOXED};
 use crate::command::{Command, Decision};
 use crate::rule::{Action, Reason, Rule, Source, SubjectKind, Verdict, decide};
 
@@ -364,6 +364,52 @@ impl<'p> WallSet<'p> {
         })
     }
 
+    /// Judges the files that a script names and may open. A rule about every file does not count, because the script may
+    /// as well not open any of them.
+    fn judge_mentioned(&self, part: &Part, files: &MentionedFiles) -> Verdict {
+        let restriction = |permission: &'static str, path: &String| {
+            let mut file = Part::new(permission, path);
+            file.via_shell = true;
+            let verdict = self.judge_subjects(&file);
+            let names_files = verdict.rule.as_ref().is_some_and(|rule| !rule.pattern.is_any());
+            let restricts = verdict.action != Action::Allow && names_files && !verdict.is_builtin();
+            restricts.then(|| (path.clone(), verdict))
+        };
+        let inside = files.subjects.iter();
+        let found = inside
+            .flat_map(|path| [("read", path), ("edit", path)])
+            .chain(files.outside.iter().map(|path| (EXTERNAL, path)))
+            .find_map(|(permission, path)| restriction(permission, path));
+        let allowed = Verdict {
+            action: Action::Allow,
+            rule: None,
+            wall: Cow::Borrowed("built-in"),
+            reason: Reason::Rule,
+        };
+        match found {
+            Some((path, verdict)) => {
+                Verdict { action: Action::Ask, reason: Reason::MayOpen(path), ..verdict }
+            }
+            None if files.is_partial && self.restricts_files() => {
+                let reason = Reason::MayOpen(part.subject().to_string());
+                Verdict { action: Action::Ask, reason, ..allowed }
+            }
+            None => allowed,
+        }
+    }
+
+    /// Whether a person wrote a rule that asks about or denies some files, but not all.
+    fn restricts_files(&self) -> bool {
+        let is_about_files = |rule: &&Rule| {
+            rule.action != Action::Allow
+                && rule.source != Source::Builtin
+                && !rule.pattern.is_any()
+                && ["read", "edit", EXTERNAL].iter().any(|key| rule.covers_key(key))
+        };
+        let rules = self.iter().flat_map(|wall| wall.all_rules().first_to_last());
+        rules.filter(is_about_files).count() > 0
+    }
+
     /// Judges a file that a command accesses without naming it. See [`MatchBy::UnnamedFile`].
     fn judge_unnamed_file(&self, part: &Part, command: &Command) -> Verdict {
         let on_command = self.policy.judge(self.subagent_walls, &Part::for_command(command));
@@ -452,11 +498,17 @@ impl Policy {
             MatchBy::Command(command) => walls.judge_command(command),
             MatchBy::UnnamedFile(command) => walls.judge_unnamed_file(part, command),
             MatchBy::Unclear(_) => return walls.judge_unclear(part),
+            MatchBy::Mentioned(files) => walls.judge_mentioned(part, files),
             MatchBy::LocalNetwork { .. } => walls.judge_local_url(part),
         };
         match verdict.action {
             // This ask stems from a deny, which no approval lifts.
-            Action::Ask if matches!(verdict.reason, Reason::MayChange(_) | Reason::MayRead(_)) => {
+            Action::Ask
+                if matches!(
+                    verdict.reason,
+                    Reason::MayChange(_) | Reason::MayRead(_) | Reason::MayOpen(_)
+                ) =>
+            {
                 verdict
             }
             Action::Ask => self.remembered_approval(part).unwrap_or(verdict),
@@ -495,6 +547,7 @@ impl Policy {
                 }
             }
             MatchBy::Command(command) => return self.remembered_command_approval(command),
+            MatchBy::Mentioned(_) => return None,
             MatchBy::LocalNetwork { .. } => {
                 let text = format!("{LOCAL_PREFIX}{}", part.subject());
                 approval = decide(&self.remembered, &part.permission, &text).filter(allows);

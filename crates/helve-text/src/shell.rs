@@ -36,6 +36,7 @@ mod guarantees;
 mod jq;
 mod loops;
 mod mask;
+mod mentioned_files;
 mod mentions;
 mod mutations;
 mod names;
@@ -433,6 +434,9 @@ pub enum AccessKind {
     Expand,
     /// The results of a glob are split and expanded once more: a name with a blank or a wildcard becomes other names.
     ExpandAgain,
+    /// The script names the file, and a part of the script that is not understood may open it. Only rules that a person
+    /// wrote count, and they lead to an ask.
+    Mentioned,
 }
 
 impl AccessKind {
@@ -454,7 +458,8 @@ impl AccessKind {
             | AccessKind::Enter
             | AccessKind::NameOnly
             | AccessKind::Expand
-            | AccessKind::ExpandAgain => false,
+            | AccessKind::ExpandAgain
+            | AccessKind::Mentioned => false,
         }
     }
 }

@@ -242,6 +242,7 @@ fn render_part(part: &Part, action: Action) -> String {
     };
     let why = match &part.matched_by {
         MatchBy::Subjects | MatchBy::Command(_) | MatchBy::UnnamedFile(_) => String::new(),
+        MatchBy::Mentioned(files) => format!("  {files:?}"),
         MatchBy::Unclear(why) => format!("  {why:?}"),
         MatchBy::LocalNetwork { address } => format!("  {address}"),
     };
@@ -253,7 +254,9 @@ fn check(name: &str, script: &str, expected: Expect) {
     let policy = policy_named(name);
     let analysis = analyze(script, &context());
     let mut text = String::new();
-    for part in parts(script, &analysis, &Tree::sample()) {
+    // Files that a script only mentions are not shown unless a rule is about them.
+    let is_shown = |part: &Part| !matches!(part.matched_by, MatchBy::Mentioned(_));
+    for part in parts(script, &analysis, &Tree::sample()).into_iter().filter(is_shown) {
         text.push_str(&render_part(&part, policy.judge(&[], &part).action));
         text.push('\n');
     }

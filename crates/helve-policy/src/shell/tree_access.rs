@@ -165,6 +165,7 @@ fn tree_permission(kind: AccessKind) -> Option<&'static str> {
         | AccessKind::Enter
         | AccessKind::NameOnly
         | AccessKind::Expand
-        | AccessKind::ExpandAgain => None,
+        | AccessKind::ExpandAgain
+        | AccessKind::Mentioned => None,
     }
 }

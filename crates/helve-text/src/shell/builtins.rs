@@ -264,6 +264,9 @@ impl Declaration<'_> {
             let risk = Risk { word: at, spelled: text.to_string(), kind: RiskKind::Code };
             walker.script.runs[self.run].risks.push(risk);
         }
+        if let Some(value) = value.filter(|_| self.exports) {
+            walker.mentioned_texts.add_passed(value);
+        }
         if changes_programs || value.is_some() && may_be_file_or_code(name, value) {
             walker.add_doubt(DoubtKind::Variable, text);
         }

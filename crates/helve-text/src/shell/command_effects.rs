@@ -24,6 +24,7 @@ pub(super) fn apply(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Shel
     if takes_names && call.has_input() {
         walker.record_find_results(AccessKind::Read, Some(call.run));
         path_args::record_paths_in_input(walker, call, state);
+        walker.mentioned_texts.has_unknown_names = true;
     }
     if args.spec.traits.lists_paths && args.has_any(&["-delete"]) {
         walker.record_deletion(call, state);

@@ -29,14 +29,19 @@ impl Invocation<'_> {
 
     /// Returns the parts of the standard input that are visible in the script, like the text of a here-document.
     pub(super) fn known_input(&self) -> Vec<&str> {
-        match self.stdin {
-            StdinSource::Pipe(Some(output)) => output.known_texts().collect(),
-            StdinSource::Text(Some(text)) => vec![text],
-            StdinSource::Pipe(None)
-            | StdinSource::Text(None)
-            | StdinSource::File
-            | StdinSource::Nothing => Vec::new(),
-        }
+        known_input(self.stdin)
+    }
+}
+
+/// Returns the parts of a standard input that are visible in the script.
+fn known_input(stdin: &StdinSource) -> Vec<&str> {
+    match stdin {
+        StdinSource::Pipe(Some(output)) => output.known_texts().collect(),
+        StdinSource::Text(Some(text)) => vec![text],
+        StdinSource::Pipe(None)
+        | StdinSource::Text(None)
+        | StdinSource::File
+        | StdinSource::Nothing => Vec::new(),
     }
 }
 
@@ -333,6 +338,7 @@ impl Walker<'_> {
             // The program that starts this one may pass the text to a shell.
             self.script.runs[run].unparsed_words = rough_scan::words(name);
         }
+        known_input(stdin).into_iter().for_each(|text| self.mentioned_texts.add_passed(text));
         // The program may start a shell and pass its own input on to it.
         let is_shell = |word: &Word| shells::shell_kind(basename(word.shown())).is_some();
         if !matches!(stdin, StdinSource::Nothing) && words[1..].iter().any(is_shell) {

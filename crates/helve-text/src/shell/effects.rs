@@ -36,6 +36,7 @@ impl Walker<'_> {
 
     /// Records everything that happens while a word is expanded.
     pub(super) fn walk_pieces(&mut self, pieces: &[Piece], shown: &str, state: &mut ShellState) {
+        self.mentioned_texts.add_pieces(pieces);
         for piece in pieces {
             match piece {
                 Piece::Text { .. } => {}
@@ -124,6 +125,7 @@ impl Walker<'_> {
             Vec::new()
         });
         let words = self.with_listing(words, &raw.pieces);
+        self.mentioned_texts.add_words(&words);
         for word in &words {
             let is_expanded = match word {
                 Word::Literal(_) => false,
@@ -238,6 +240,9 @@ impl Walker<'_> {
                 state.maybe_set(&assignment.name, &assignment.value_after(state));
             }
         }
+        for assignment in &simple.assignments {
+            self.mention_passed_value(&assignment.value, state);
+        }
         let run = self.script.runs.len();
         self.record_command(CommandLine { words, assignments: shown(harmful) }, state, stdin);
         if let Some(run) = self.script.runs.get_mut(run) {
@@ -248,11 +253,27 @@ impl Walker<'_> {
         }
     }
 
+    /// Records that programs get the value of an assignment through their environment.
+    fn mention_passed_value(&mut self, value: &AssignValue, state: &ShellState) {
+        let AssignValue::Text(raw) = value else { return };
+        match expand::assigned_value(raw, state).text() {
+            Some(text) => self.mentioned_texts.add_passed(text),
+            None => raw.pieces.iter().for_each(|piece| {
+                if let Piece::Text { text, .. } = piece {
+                    self.mentioned_texts.add_passed(text);
+                }
+            }),
+        }
+    }
+
     fn record_assignment(&mut self, assignment: &Assignment, state: &mut ShellState) {
         let (name, value) = (&assignment.name, assignment.value_after(state));
         let is_file_or_code = variables::may_be_file_or_code(name, value.text());
         if is_file_or_code || variables::affects_programs(name, self.context, self.language) {
             self.add_doubt(DoubtKind::Variable, &assignment.shown);
+        }
+        if self.context.exported.contains(name) {
+            self.mention_passed_value(&assignment.value, state);
         }
         if self.may_skip_rest {
             state.maybe_set(name, &value);

@@ -181,7 +181,8 @@ impl Walker<'_> {
             AccessKind::Stat
             | AccessKind::MaybeReadTree
             | AccessKind::Expand
-            | AccessKind::ExpandAgain => false,
+            | AccessKind::ExpandAgain
+            | AccessKind::Mentioned => false,
             AccessKind::Write
             | AccessKind::WriteTree
             | AccessKind::MaybeWrite
@@ -239,7 +240,8 @@ impl Walker<'_> {
             | AccessKind::Enter
             | AccessKind::NameOnly
             | AccessKind::Expand
-            | AccessKind::ExpandAgain => return,
+            | AccessKind::ExpandAgain
+            | AccessKind::Mentioned => return,
         };
         if self.search.roots.is_empty() {
             return;

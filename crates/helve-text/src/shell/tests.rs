@@ -77,6 +77,8 @@ fn render(script: &Script) -> String {
             AccessKind::MaybeWrite => "maybe write",
             AccessKind::MaybeReadTree => "maybe read tree",
             AccessKind::MaybeChangeBelow => "maybe change below",
+            // Tested in `mentioned_files`.
+            AccessKind::Mentioned => continue,
         };
         let target = match &access.target {
             FileTarget::Path(path) => path.clone(),

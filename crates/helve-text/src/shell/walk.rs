@@ -8,6 +8,7 @@ use super::ast::{Connector, Node, ParseError, RawWord};
 use super::commands::CommandLine;
 use super::find::{FindSearch, KnownOutput, LineFilter};
 use super::loops::{self, forget_mutations};
+use super::mentioned_files::MentionedTexts;
 use super::parser::{Parser, parse_script};
 use super::state::{ShellState, join_path, normalize};
 use super::{
@@ -67,6 +68,7 @@ pub(super) struct Walker<'a> {
     pub(super) env_is_cleared: bool,
     /// Whether a limit was reached, so that some commands are not listed.
     pub(super) is_incomplete: bool,
+    pub(super) mentioned_texts: MentionedTexts,
 }
 
 /// Where a command gets its standard input from.
@@ -107,6 +109,7 @@ impl<'a> Walker<'a> {
             redirects: Vec::new(),
             env_is_cleared: false,
             is_incomplete: false,
+            mentioned_texts: MentionedTexts::default(),
         }
     }
 
@@ -116,6 +119,7 @@ impl<'a> Walker<'a> {
             self.add_doubt(DoubtKind::Indirect, &path);
         }
         written_code::record(&mut self);
+        self.record_mentioned_files();
         equivalents::add(&mut self.script.runs, self.context);
         let mut distinct = BTreeSet::new();
         self.script.doubts.retain(|doubt| distinct.insert((doubt.kind, doubt.shown.clone())));

@@ -65,6 +65,10 @@ pub(super) fn record_inner_command(
             search = FindSearch::new(call.words, call.args, state);
         }
         name if names::contains(NameGroup::AssigningWrapper, name) => {
+            for word in line.words.iter().take_while(|it| it.prefix().contains('=')) {
+                let value = word.prefix().split_once('=').map_or("", |(_, value)| value);
+                walker.mentioned_texts.add_passed(value);
+            }
             line.assignments = take_assignments(&mut line.words);
         }
         _ => {}

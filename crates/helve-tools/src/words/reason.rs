@@ -26,6 +26,7 @@ pub fn reason(part: &Part, verdict: &Verdict) -> String {
         (Reason::MayRead(path), _) => {
             format!("it may print {}, which a rule denies reading", code(path))
         }
+        (Reason::MayOpen(path), _) => may_open(path, verdict),
         (Reason::OutsideSandbox, _) => {
             "it runs outside the sandbox, and no rule for `unsandboxed` allows that".into()
         }
@@ -104,6 +105,18 @@ fn risk(word: &str, kind: RiskKind) -> String {
         RiskKind::Runs => format!("{word} runs a program"),
         RiskKind::Code => format!("{word} runs code that is not analysed"),
     }
+}
+
+/// Explains why a script is asked about that names a file.
+fn may_open(path: &str, verdict: &Verdict) -> String {
+    let Some(rule) = &verdict.rule else {
+        return "it has too many words to check each of them against the rules about files".into();
+    };
+    let does = match rule.action {
+        Action::Deny => "denies",
+        Action::Ask | Action::Allow => "asks about",
+    };
+    format!("it names {}, which a rule {does}, and may open it when it runs", code(path))
 }
 
 fn unclear(why: &Unclear) -> &'static str {

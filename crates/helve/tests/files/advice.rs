@@ -117,11 +117,13 @@ async fn suggested_rules_let_the_call_pass() {
 /// Whether some rule must be able to allow the call. That is so if the call is fully understood and only the user's
 /// rules ask about it.
 fn may_be_allowed(explanation: &Explanation) -> bool {
-    use helve::Reason::{MayChange, MayRead, MayStart, Unclear};
+    use helve::Reason::{MayChange, MayOpen, MayRead, MayStart, Unclear};
     explanation.parts.iter().filter(|(_, verdict)| verdict.action == Action::Ask).all(
         |(part, verdict)| {
-            let is_understood =
-                !matches!(verdict.reason, MayChange(_) | MayRead(_) | MayStart(_) | Unclear);
+            let is_understood = !matches!(
+                verdict.reason,
+                MayChange(_) | MayOpen(_) | MayRead(_) | MayStart(_) | Unclear
+            );
             // Protected files are asked about in any case; texts that a configuration expands cannot be written there.
             let is_plain = |subject: &String| {
                 !subject.starts_with(['~', '$'])
