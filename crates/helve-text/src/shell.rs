@@ -59,6 +59,7 @@ mod tracked_files;
 mod transfer;
 mod tree_filter;
 mod variables;
+mod visible_values;
 mod walk;
 mod word;
 mod wrappers;
@@ -244,6 +245,9 @@ pub struct DynamicWord {
     pub may_split: bool,
     /// Whether everything after the prefix may be empty.
     pub may_end_at_prefix: bool,
+    /// Texts of the script that the word may stand for: `a` and `b` for the words that `xargs` appends in
+    /// `echo a b | xargs cat`.
+    pub visible_texts: Vec<String>,
 }
 
 /// What is known about the value of a [`DynamicWord`].

@@ -133,6 +133,12 @@ impl Walker<'_> {
         state: &ShellState,
         run: Option<usize>,
     ) {
+        if let Word::Dynamic(dynamic) = word {
+            for text in &dynamic.visible_texts {
+                let word = Word::Literal(text.clone());
+                self.record_filtered_access(&word, (kind, filter), state, run);
+            }
+        }
         let is_absolute = word.prefix().starts_with('/');
         let dirs = match &state.dirs {
             _ if is_absolute => vec![String::new()],

@@ -109,7 +109,10 @@ fn apply_role(
             walker.record_access(value, AccessKind::Enter, state, run);
             add_dir(value, state);
         }
-        ArgRole::Variable => builtins::assign_unknown(walker, value, state),
+        ArgRole::Variable => {
+            walker.note_read_variable(call, argument);
+            builtins::assign_unknown(walker, value, state);
+        }
         ArgRole::Script => record_script(walker, (argument.word, value), state, call.run),
         ArgRole::Argument => record_passed(walker, call, value, state),
         ArgRole::PsFlags => process_env::record_flags(walker, call, argument, state),

@@ -81,8 +81,14 @@ pub(super) fn apply(
                 walker.script.runs[run].approval = Approval::Required;
             }
             record_set(walker, words, state);
+            let is_flag = |word: &&Word| word.prefix().starts_with(['-', '+']);
+            let flags = words[1..].iter().take_while(is_flag).count();
+            walker.visible_values.add_positional(&words[1 + flags..]);
         }
-        "shift" => state.forget_positional(),
+        "shift" => {
+            state.forget_positional();
+            walker.visible_values.add_positional(&[]);
+        }
         "let" => {
             for word in &words[1..] {
                 match word.literal() {
@@ -269,6 +275,9 @@ impl Declaration<'_> {
         }
         if changes_programs || value.is_some() && may_be_file_or_code(name, value) {
             walker.add_doubt(DoubtKind::Variable, text);
+        }
+        if let Some(value) = value {
+            walker.visible_values.add(name, vec![value.to_string()]);
         }
         match value.map(|value| Value::Text(value.to_string())) {
             Some(value) if self.is_certain => state.set(name, value),

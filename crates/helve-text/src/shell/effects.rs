@@ -82,6 +82,8 @@ impl Walker<'_> {
                                 self.add_doubt(DoubtKind::Variable, shown);
                             }
                             state.set(&parameter.name, Value::Unknown);
+                            let texts = self.visible_texts(&parameter.operand, state);
+                            self.visible_values.add(&parameter.name, texts);
                         }
                         Operator::None | Operator::Length | Operator::Default | Operator::Edit => {}
                     }
@@ -124,7 +126,10 @@ impl Walker<'_> {
             self.add_doubt(DoubtKind::TooMany, &raw.shown);
             Vec::new()
         });
-        let words = self.with_listing(words, &raw.pieces);
+        let mut words = self.with_listing(words, &raw.pieces);
+        if let [Word::Dynamic(dynamic)] = words.as_mut_slice() {
+            dynamic.visible_texts = self.visible_texts(&raw.pieces, state);
+        }
         self.mentioned_texts.add_words(&words);
         for word in &words {
             let is_expanded = match word {
@@ -267,6 +272,7 @@ impl Walker<'_> {
     }
 
     fn record_assignment(&mut self, assignment: &Assignment, state: &mut ShellState) {
+        self.note_assignment(assignment, state);
         let (name, value) = (&assignment.name, assignment.value_after(state));
         let is_file_or_code = variables::may_be_file_or_code(name, value.text());
         if is_file_or_code || variables::affects_programs(name, self.context, self.language) {

@@ -418,6 +418,7 @@ pub(super) fn substitute(word: &mut Word, placeholder: &str, kind: DynamicKind) 
         kind,
         may_split: false,
         may_end_at_prefix: false,
+        visible_texts: Vec::new(),
     });
 }
 

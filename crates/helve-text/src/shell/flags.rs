@@ -31,7 +31,12 @@ impl ArgParser<'_> {
         if !(start.is_empty() || start.starts_with('-')) {
             return self.parse_operand(at);
         }
-        let value = Word::Dynamic(DynamicWord { prefix: String::new(), ..dynamic.clone() });
+        let visible_values = dynamic.visible_texts.iter().filter_map(|it| it.strip_prefix(start));
+        let value = Word::Dynamic(DynamicWord {
+            prefix: String::new(),
+            visible_texts: visible_values.map(str::to_string).collect(),
+            ..dynamic.clone()
+        });
         let flag = match start.split_once('=') {
             Some((flag, _)) if flag.starts_with("--") => flag.to_string(),
             _ => start.chars().take(2).collect(),

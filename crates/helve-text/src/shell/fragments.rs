@@ -77,7 +77,14 @@ fn dynamic_word(fragments: &[Fragment], shown: &str) -> DynamicWord {
         Fragment::Text { text, .. } | Fragment::Glob(text) => text.is_empty(),
     };
     let may_end_at_prefix = fragments.iter().skip_while(is_known).all(may_be_empty);
-    DynamicWord { shown: shown.to_string(), prefix, kind, may_split, may_end_at_prefix }
+    DynamicWord {
+        shown: shown.to_string(),
+        prefix,
+        kind,
+        may_split,
+        may_end_at_prefix,
+        visible_texts: Vec::new(),
+    }
 }
 
 /// Whether a commit with this text around it is a revision, as in `$commit..HEAD` and `$commit~1`. The commit may be

@@ -51,7 +51,7 @@ impl Walker<'_> {
         stdin: &StdinSource,
     ) {
         let outer_search = self.search.clone();
-        let words = self.walk_loop_head(name, raw_words.unwrap_or(&[]), state);
+        let words = self.walk_loop_head(name, raw_words, state);
         let words = self.expand_globs(words, state);
         forget_mutations(state, body);
         let values: Option<Vec<Value>> = words
@@ -82,7 +82,7 @@ impl Walker<'_> {
     pub(super) fn walk_select(
         &mut self,
         name: &str,
-        raw_words: &[RawWord],
+        raw_words: Option<&[RawWord]>,
         body: &Node,
         state: &mut ShellState,
         stdin: &StdinSource,
@@ -96,13 +96,16 @@ impl Walker<'_> {
     fn walk_loop_head(
         &mut self,
         name: &str,
-        raw_words: &[RawWord],
+        raw_words: Option<&[RawWord]>,
         state: &mut ShellState,
     ) -> Vec<Word> {
         if variables::reaches_programs(name, self.context, self.language) {
             self.add_doubt(DoubtKind::Variable, name);
         }
-        raw_words.iter().flat_map(|raw| self.expand(raw, state)).collect()
+        let raws = raw_words.unwrap_or(&[]);
+        let words: Vec<Word> = raws.iter().flat_map(|raw| self.expand(raw, state)).collect();
+        self.note_loop_variable(name, raw_words.is_some().then_some(words.as_slice()));
+        words
     }
 
     fn walk_loop_bodies(

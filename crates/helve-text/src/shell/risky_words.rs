@@ -29,6 +29,7 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
                 let next_word = call.words.get(risk.word + 1).map_or("", Word::shown);
                 if call.has_input() && (names_input(value) || names_input(next_word)) {
                     walker.record_find_results(AccessKind::Read, Some(call.run));
+                    walker.mentioned_texts.has_unknown_names = true;
                     path_args::record_paths_in_input(walker, call, state);
                 }
                 let next = call.words.get(risk.word + 1).and_then(Word::literal);

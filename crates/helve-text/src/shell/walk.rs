@@ -11,6 +11,7 @@ use super::loops::{self, forget_mutations};
 use super::mentioned_files::MentionedTexts;
 use super::parser::{Parser, parse_script};
 use super::state::{ShellState, join_path, normalize};
+use super::visible_values::VisibleValues;
 use super::{
     Approval, CodePath, Doubt, DoubtKind, DynamicKind, DynamicWord, FileAccess, ProgramRun, Script,
     ShellContext, ShellLanguage, Word, WordRole, arithmetic, cross_check, equivalents, expand,
@@ -69,6 +70,7 @@ pub(super) struct Walker<'a> {
     /// Whether a limit was reached, so that some commands are not listed.
     pub(super) is_incomplete: bool,
     pub(super) mentioned_texts: MentionedTexts,
+    pub(super) visible_values: VisibleValues,
 }
 
 /// Where a command gets its standard input from.
@@ -110,6 +112,7 @@ impl<'a> Walker<'a> {
             env_is_cleared: false,
             is_incomplete: false,
             mentioned_texts: MentionedTexts::default(),
+            visible_values: VisibleValues::default(),
         }
     }
 
@@ -300,7 +303,7 @@ impl<'a> Walker<'a> {
                 self.walk_for(name, words.as_deref(), body, state, stdin);
             }
             Node::Select { name, words, body } => {
-                self.walk_select(name, words.as_deref().unwrap_or(&[]), body, state, stdin);
+                self.walk_select(name, words.as_deref(), body, state, stdin);
             }
             Node::ForArithmetic { head, body } => {
                 forget_mutations(state, body);
@@ -582,5 +585,6 @@ pub(super) fn unknown(shown: &str) -> Word {
         kind: DynamicKind::Anything,
         may_split: true,
         may_end_at_prefix: true,
+        visible_texts: Vec::new(),
     })
 }

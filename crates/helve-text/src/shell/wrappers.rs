@@ -43,7 +43,9 @@ pub(super) fn record_inner_command(
             if let StdinSource::Pipe(Some(output)) = call.stdin {
                 search.clone_from(&output.search);
             }
-            add_xargs_input(&mut line.words, call.args, call.stdin);
+            let input = call.known_input();
+            let names = input.iter().flat_map(|it| it.split_whitespace()).map(str::to_string);
+            add_xargs_input(&mut line.words, call, names.collect());
         }
         // In `flock FILE -c TEXT` the flag comes after the operand.
         "flock" if matches!(line.words[0].literal(), Some("-c" | "--command")) => {
@@ -195,7 +197,8 @@ fn splits_at_other_char(args: &ParsedArgs) -> bool {
 }
 
 /// Adds the words that `xargs` reads from its input. They may be anything unless `find` printed them.
-fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource) {
+fn add_xargs_input(words: &mut Vec<Word>, call: &Invocation<'_>, names: Vec<String>) {
+    let (args, stdin) = (call.args, call.stdin);
     let splits_at_nul = args.flags.iter().any(|flag| flag == "-0" || flag == "--null");
     let kind = match stdin {
         StdinSource::Pipe(Some(KnownOutput { excludes_links, nul_separated: true, .. }))
@@ -221,7 +224,14 @@ fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource
     }
     // `xargs` uses only the last placeholder. Which one that is does not matter if all are substituted.
     for placeholder in &placeholders {
-        words.iter_mut().for_each(|word| find::substitute(word, placeholder, kind));
+        for word in words.iter_mut() {
+            let before = word.literal().unwrap_or("").to_string();
+            find::substitute(word, placeholder, kind);
+            if let Word::Dynamic(dynamic) = word {
+                let with_name = |name: &String| before.replace(placeholder, name);
+                dynamic.visible_texts.extend(names.iter().map(with_name));
+            }
+        }
     }
     if placeholders.is_empty() || args.has_any(APPENDING_FLAGS) {
         let prefix = match kind {
@@ -235,6 +245,7 @@ fn add_xargs_input(words: &mut Vec<Word>, args: &ParsedArgs, stdin: &StdinSource
             kind,
             may_split: true,
             may_end_at_prefix: true,
+            visible_texts: names,
         }));
     }
 }
