@@ -46,6 +46,8 @@ pub struct Command {
     possible_changes: Vec<String>,
     /// Files that a rule may deny reading and that the command may print.
     possible_reads: Vec<String>,
+    /// Files that the command writes to because of a flag, and folders in which it writes.
+    outputs: Vec<String>,
     risks: Vec<Risk>,
     /// Assignments that an allow rule must spell out.
     assignments: Vec<String>,
@@ -106,6 +108,7 @@ impl Command {
             mentioned_programs: run.mentioned_programs(),
             possible_changes: Vec::new(),
             possible_reads: Vec::new(),
+            outputs: Vec::new(),
             risks,
             assignments: run.assignments.clone(),
             approval: if has_extra_risks { Approval::Required } else { run.approval },
@@ -131,6 +134,15 @@ impl Command {
 
     pub(crate) fn with_possible_reads(self, possible_reads: Vec<String>) -> Self {
         Self { possible_reads, ..self }
+    }
+
+    pub(crate) fn with_outputs(self, outputs: Vec<String>) -> Self {
+        Self { outputs, ..self }
+    }
+
+    /// Returns files that the command writes to because of a flag, and folders in which it writes.
+    pub(crate) fn outputs(&self) -> &[String] {
+        &self.outputs
     }
 
     /// Returns files that the command may print. They include all that a rule denies reading.

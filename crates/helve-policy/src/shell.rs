@@ -105,6 +105,7 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
         extra_risks: Vec::new(),
         possible_changes: Vec::new(),
         possible_reads: Vec::new(),
+        outputs: Vec::new(),
         comparisons_left: transfer::MAX_COMPARISONS,
         copied_folders: Vec::new(),
         mentioned: MentionedFiles::default(),
@@ -112,8 +113,12 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
     // The files that copies, moves and links make reachable under another path.
     let relocations = collector.collect_relocations(&script.transfers);
     for access in &script.accesses {
-        if access.kind == AccessKind::Mentioned {
-            collector.add_mentioned(access);
+        match access.kind {
+            AccessKind::Mentioned => collector.add_mentioned(access),
+            AccessKind::Output => collector.add_output(access),
+            _ => {}
+        }
+        if matches!(access.kind, AccessKind::Mentioned | AccessKind::Output) {
             continue;
         }
         if collector.is_skipped(access) {
@@ -201,6 +206,8 @@ struct PartCollector<'f, F> {
     possible_changes: Vec<(usize, String)>,
     /// Files whose content commands may print, each with the index of its run.
     possible_reads: Vec<(usize, String)>,
+    /// Files that commands write to, and folders in which they write, each with the index of its run.
+    outputs: Vec<(usize, String)>,
     /// How many more paths may be compared with the destinations of copies, moves and links.
     comparisons_left: usize,
     /// Old and new paths of folders that are copied or moved.
@@ -238,8 +245,18 @@ impl<F: FileFacts> PartCollector<'_, F> {
             Command::new(&code_paths::resolved(run, self.facts), extra.collect())
                 .with_possible_changes(of_run(&self.possible_changes))
                 .with_possible_reads(of_run(&self.possible_reads))
+                .with_outputs(of_run(&self.outputs))
         };
         script.runs.iter().enumerate().map(command).collect()
+    }
+
+    /// Notes a file that a command writes to, or a folder in which it writes.
+    fn add_output(&mut self, access: &FileAccess) {
+        let (Some(run), Some(target)) = (access.run, self.expand(&access.target)) else { return };
+        for subject in target.resolved.iter().flat_map(|path| &path.subjects) {
+            let below = format!("{}/", subject.trim_end_matches('/'));
+            self.outputs.extend([subject.clone(), below].map(|it| (run, it)));
+        }
     }
 
     /// Notes a file that the script names and may open.
@@ -350,6 +367,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             AccessKind::NameOnly
             | AccessKind::Expand
             | AccessKind::ExpandAgain
+            | AccessKind::Output
             | AccessKind::Mentioned => "bash",
         };
         self.push(Part::new(permission, shown).matched_by(MatchBy::Unclear(why)));
@@ -442,6 +460,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::Enter
             | AccessKind::Expand
             | AccessKind::ExpandAgain
+            | AccessKind::Output
             | AccessKind::Mentioned => return,
         };
         if access.kind == AccessKind::PassedToUnknown && self.is_nonempty_folder(&access.target) {

@@ -325,6 +325,11 @@ impl<'p> WallSet<'p> {
 
     fn judge_command(&self, command: &Command) -> Verdict {
         let verdict = strictest(self.iter().map(|wall| wall.judge_command(command, self)));
+        if verdict.action != Action::Deny
+            && let Some(denied) = self.denied_output(command)
+        {
+            return denied;
+        }
         match verdict.action {
             Action::Allow => {
                 let denied = self
@@ -334,6 +339,16 @@ impl<'p> WallSet<'p> {
             }
             Action::Ask | Action::Deny => verdict,
         }
+    }
+
+    /// Returns a verdict that denies, if a rule denies changing a file that a flag of the command names as its output.
+    fn denied_output(&self, command: &Command) -> Option<Verdict> {
+        command.outputs().iter().find_map(|path| {
+            let verdict = self.judge_subjects(&Part::new("edit", path));
+            let names_files = verdict.rule.as_ref().is_some_and(|rule| !rule.pattern.is_any());
+            let reason = Reason::MayChange(path.clone());
+            (verdict.action == Action::Deny && names_files).then_some(Verdict { reason, ..verdict })
+        })
     }
 
     /// Returns a verdict that asks, if a rule denies changing a file that the command may change. A rule that denies every

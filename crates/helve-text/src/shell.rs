@@ -41,6 +41,7 @@ mod mentions;
 mod mutations;
 mod names;
 mod only_reads;
+mod outputs;
 mod parser;
 mod path_args;
 mod process_env;
@@ -438,6 +439,9 @@ pub enum AccessKind {
     Expand,
     /// The results of a glob are split and expanded once more: a name with a blank or a wildcard becomes other names.
     ExpandAgain,
+    /// A flag like `--output` names the file, which is created or changed, or the folder in which that happens. A rule that
+    /// denies the change denies the command. Other rules do not apply.
+    Output,
     /// The script names the file, and a part of the script that is not understood may open it. Only rules that a person
     /// wrote count, and they lead to an ask.
     Mentioned,
@@ -463,6 +467,7 @@ impl AccessKind {
             | AccessKind::NameOnly
             | AccessKind::Expand
             | AccessKind::ExpandAgain
+            | AccessKind::Output
             | AccessKind::Mentioned => false,
         }
     }

@@ -166,6 +166,7 @@ fn tree_permission(kind: AccessKind) -> Option<&'static str> {
         | AccessKind::NameOnly
         | AccessKind::Expand
         | AccessKind::ExpandAgain
+        | AccessKind::Output
         | AccessKind::Mentioned => None,
     }
 }

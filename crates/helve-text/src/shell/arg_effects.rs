@@ -8,7 +8,7 @@ use super::state::{ShellState, join_path, union_dirs};
 use super::walk::{Walker, unknown};
 use super::{
     AccessKind, DoubtKind, DynamicKind, LinkHandling, RiskKind, TreeFilter, TreeListing, Word,
-    WordRole, awk, builtins, command_output, file_patterns, jq, path_args, process_env,
+    WordRole, awk, builtins, command_output, file_patterns, jq, outputs, path_args, process_env,
     safe_values, sed, test_command, tracked_files, transfer, tree_filter,
 };
 
@@ -121,7 +121,7 @@ fn apply_role(
         ArgRole::Sed => record_sed_program(walker, call, argument, state),
         ArgRole::PrintfFormat => record_printf_format(walker, call, argument, state),
         ArgRole::Dd => record_dd_operand(walker, call, argument, state),
-        ArgRole::GitSettingValue => record_setting(walker, call, argument),
+        ArgRole::GitSettingValue => record_setting(walker, call, argument, state),
         ArgRole::Test => {
             let words = &call.words[argument.word..];
             for word in words.iter().filter(|it| matches!(it, Word::Glob(_))) {
@@ -215,7 +215,16 @@ fn add_flag_risk(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argu
 }
 
 /// Records that `git config KEY VALUE` changes a setting. Most settings may name a program that a later command starts.
-fn record_setting(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argument) {
+fn record_setting(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    argument: &Argument,
+    state: &ShellState,
+) {
+    let names_file = |it: &&Argument| matches!(it.flag.as_deref(), Some("-f" | "--file"));
+    for file in call.args.arguments.iter().filter(names_file) {
+        walker.record_access(&file.value, AccessKind::Write, state, Some(call.run));
+    }
     let key = call.args.arguments.iter().find(|it| it.flag.is_none());
     let key = key.and_then(|it| it.value.literal());
     let is_harmless =
@@ -290,6 +299,10 @@ fn record_write(
         (false, false) => AccessKind::Write,
     };
     walker.record_access(&argument.value, kind, state, Some(call.run));
+    if argument.flag.is_some() && !is_dry_run {
+        // If a flag names a folder, files in it are written.
+        outputs::record_output(walker, &argument.value, call.run, state);
+    }
     if kind == AccessKind::WriteTree && call.args.spec.traits.pathspecs {
         record_pattern(walker, call, &argument.value, kind, state);
     }

@@ -73,12 +73,12 @@ fn record_working_dir(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Sh
         };
         it.flag.is_none() && is_path
     };
-    if args.spec.traits.reads_working_dir
+    let reads_by_default = args.spec.traits.reads_working_dir
         && args.reads_tree()
         && !reads_input
         && !args.has_any(&args.spec.only_lists)
-        && !args.arguments.iter().any(is_file)
-    {
+        && !args.arguments.iter().any(is_file);
+    if reads_by_default || args.has_any(&args.spec.reads_working_dir_with) {
         let access = (AccessKind::ReadTree, &tree_filter::of(args));
         walker.record_filtered_access(&Word::Literal(".".into()), access, state, Some(call.run));
     }

@@ -8,8 +8,8 @@ use super::state::{ShellState, join_path};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
     AccessKind, Approval, Doubt, DoubtKind, FileTarget, Risk, RiskKind, ShellLanguage, Word,
-    arg_effects, builtins, command_effects, find, only_reads, path_args, programs, rough_scan,
-    shells, transfer, wrappers,
+    arg_effects, builtins, command_effects, find, only_reads, outputs, path_args, programs,
+    rough_scan, shells, transfer, wrappers,
 };
 
 /// A command of a known program, with its parsed arguments and its standard input.
@@ -140,6 +140,7 @@ impl Walker<'_> {
                 for word in &line.words[1..] {
                     path_args::record_paths(self, word, state, run);
                 }
+                outputs::record(self, &line.words, run, state);
                 if !matches!(stdin, StdinSource::Nothing) {
                     self.record_find_results(AccessKind::PassedToUnknown, Some(run));
                 }
@@ -219,6 +220,7 @@ impl Walker<'_> {
         }
         command_effects::apply(self, &call, state);
         transfer::record(self, base, &call, state);
+        outputs::record(self, words, run, state);
         self.record_unnamed_writes(run, state);
         let changes_are_known =
             args.spec.traits.changes_operands || !args.spec.changes_operands.is_empty();
@@ -358,6 +360,7 @@ impl Walker<'_> {
             for word in &words[1..] {
                 path_args::record_paths(self, word, state, run);
             }
+            outputs::record(self, words, run, state);
         }
         builtins::apply(self, name, words, run, state);
     }

@@ -182,6 +182,7 @@ impl Walker<'_> {
             | AccessKind::MaybeReadTree
             | AccessKind::Expand
             | AccessKind::ExpandAgain
+            | AccessKind::Output
             | AccessKind::Mentioned => false,
             AccessKind::Write
             | AccessKind::WriteTree
@@ -241,6 +242,7 @@ impl Walker<'_> {
             | AccessKind::NameOnly
             | AccessKind::Expand
             | AccessKind::ExpandAgain
+            | AccessKind::Output
             | AccessKind::Mentioned => return,
         };
         if self.search.roots.is_empty() {

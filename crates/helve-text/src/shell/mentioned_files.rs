@@ -181,6 +181,7 @@ fn has_unknown_effects(script: &Script) -> bool {
                 | AccessKind::MaybeChangeBelow
                 | AccessKind::Enter
                 | AccessKind::NameOnly
+                | AccessKind::Output
                 | AccessKind::Mentioned => true,
             }
     };

@@ -70,6 +70,12 @@ pub(super) enum NameGroup {
     HostFlag,
     /// A flag of an [`NameGroup::Elsewhere`] command whose value mounts a file of this machine in the container.
     MountFlag,
+    /// A flag whose value is a file or folder that any program writes to.
+    OutputFlag,
+    /// The same for one program. The flag `-o` of gcc is written `gcc:-o`.
+    OutputFlagOf,
+    /// A program or subcommand whose last operand is its output. `docker cp` is written `docker:cp`.
+    OutputLast,
 }
 
 const GROUPS: &[(&str, NameGroup)] = &[
@@ -103,6 +109,9 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("elsewhere", NameGroup::Elsewhere),
     ("host-flag", NameGroup::HostFlag),
     ("mount-flag", NameGroup::MountFlag),
+    ("output-flag", NameGroup::OutputFlag),
+    ("output-flag-of", NameGroup::OutputFlagOf),
+    ("output-last", NameGroup::OutputLast),
 ];
 
 /// Whether a group contains a name.

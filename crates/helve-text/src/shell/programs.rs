@@ -85,6 +85,8 @@ pub(super) struct ProgramSpec {
     pub(super) changes_operands: Vec<&'static str>,
     /// Flags with which operands with the role `read` are only listed.
     pub(super) only_lists: Vec<&'static str>,
+    /// Flags with which the program reads the working directory with everything below it.
+    pub(super) reads_working_dir_with: Vec<&'static str>,
     /// Flags that cancel the property `skips_hidden`.
     pub(super) flags_showing_hidden: Vec<&'static str>,
     /// The same, for flags that must be given twice.
@@ -400,6 +402,7 @@ impl ProgramSpec {
             "write-tree" => &mut self.write_tree,
             "changes-operands" => &mut self.changes_operands,
             "only-lists" => &mut self.only_lists,
+            "reads-working-dir-with" => &mut self.reads_working_dir_with,
             "hidden-with" => &mut self.flags_showing_hidden,
             "hidden-if-repeated" => &mut self.flags_showing_hidden_if_repeated,
             "ignored-with" => &mut self.flags_showing_ignored,

@@ -77,8 +77,8 @@ fn render(script: &Script) -> String {
             AccessKind::MaybeWrite => "maybe write",
             AccessKind::MaybeReadTree => "maybe read tree",
             AccessKind::MaybeChangeBelow => "maybe change below",
-            // Tested in `mentioned_files`.
-            AccessKind::Mentioned => continue,
+            // These are tested by verdicts in helve-policy.
+            AccessKind::Output | AccessKind::Mentioned => continue,
         };
         let target = match &access.target {
             FileTarget::Path(path) => path.clone(),

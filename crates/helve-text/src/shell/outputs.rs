@@ -1,0 +1,71 @@
+//! Files and folders that a program writes to because of a flag like `--output`, whether or not `programs.txt` lists it.
+//!
+//! Only rules that deny changing such a file count, so a flag that means something else to a program does no harm: its
+//! value would have to be the path of a denied file.
+
+use super::commands::basename;
+use super::names::{self, NameGroup};
+use super::path_args::paths_in;
+use super::state::ShellState;
+use super::walk::Walker;
+use super::{AccessKind, Word};
+
+/// Records the values of flags that name an output, and the last operand of programs like `ffmpeg`.
+pub(super) fn record(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &ShellState) {
+    let Some(program) = words.first().map(|word| basename(word.shown())) else { return };
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.prefix();
+        if !text.starts_with('-') {
+            continue;
+        }
+        let next = words.get(at + 1).filter(|next| !next.prefix().starts_with('-'));
+        if is_output_flag(program, text) {
+            next.into_iter().for_each(|value| record_output(walker, value, run, state));
+        } else if let Some(value) = attached_value(program, text) {
+            record_output(walker, &Word::Literal(value.to_string()), run, state);
+        }
+    }
+    if is_output_last(words)
+        && let Some(last) = words.iter().skip(1).rfind(|word| !word.prefix().starts_with('-'))
+    {
+        record_output(walker, last, run, state);
+    }
+}
+
+/// Records a file or folder that is written to.
+pub(super) fn record_output(walker: &mut Walker<'_>, value: &Word, run: usize, state: &ShellState) {
+    walker.record_access(value, AccessKind::Output, state, Some(run));
+    // The value may have a kind before the path, as in `html:out`.
+    for path in value.literal().map(paths_in).unwrap_or_default() {
+        let path = Word::Literal(path.to_string());
+        walker.record_access(&path, AccessKind::Output, state, Some(run));
+    }
+}
+
+fn is_output_flag(program: &str, flag: &str) -> bool {
+    names::contains(NameGroup::OutputFlag, flag)
+        || names::contains(NameGroup::OutputFlagOf, &format!("{program}:{flag}"))
+}
+
+/// Returns the value in the same word as its flag: `out` in `--output=out` and `-oout`.
+fn attached_value<'t>(program: &str, text: &'t str) -> Option<&'t str> {
+    let is_output = |flag: &str| is_output_flag(program, flag);
+    if let Some((flag, value)) = text.split_once('=')
+        && is_output(flag)
+    {
+        return Some(value);
+    }
+    let (flag, value) = text.split_at_checked(2)?;
+    (!text.starts_with("--") && !value.is_empty() && is_output(flag)).then_some(value)
+}
+
+/// Whether the last operand of a command is its output. The command may be a program or a subcommand.
+fn is_output_last(words: &[Word]) -> bool {
+    let mut command = words.first().map_or("", |word| basename(word.shown())).to_string();
+    let mut found = names::contains(NameGroup::OutputLast, &command);
+    for word in words.iter().skip(1).take(2) {
+        command = format!("{command}:{}", word.shown());
+        found |= names::contains(NameGroup::OutputLast, &command);
+    }
+    found
+}
