@@ -227,6 +227,8 @@ impl Walker<'_> {
         let is_external = |doubt: &Doubt| doubt.kind == DoubtKind::ExternalCode;
         let runs_code = self.script.doubts.iter().skip(doubts_before).any(is_external);
         let run_record = &mut self.script.runs[run];
+        let runs_code =
+            runs_code || run_record.risks.iter().any(|risk| risk.kind == RiskKind::Code);
         run_record.writes_are_known =
             !runs_code && (changes_are_known || run_record.is_known && run_record.risks.is_empty());
         if args.arguments.iter().any(|it| it.role == ArgRole::Enter) {

@@ -190,15 +190,16 @@ fn has_unknown_effects(script: &Script) -> bool {
         || script.runs.iter().any(has_unknown_risk)
 }
 
-/// Whether a word of a command is only known at run time and may be a flag, a subcommand or code.
+/// Whether a word of a command is only known at run time and may be a flag, a subcommand or code, or makes the program run
+/// others or read the names of its files from another file.
 fn has_unknown_risk(run: &ProgramRun) -> bool {
     let is_unknown = |risk: &Risk| {
         let is_dynamic = matches!(run.words.get(risk.word), Some(Word::Dynamic(_)));
-        is_dynamic
-            && match risk.kind {
-                RiskKind::Unlisted | RiskKind::Writes | RiskKind::Runs | RiskKind::Code => true,
-                RiskKind::Destroys => false,
-            }
+        match risk.kind {
+            RiskKind::Runs => true,
+            RiskKind::Unlisted | RiskKind::Writes | RiskKind::Code => is_dynamic,
+            RiskKind::Destroys => false,
+        }
     };
     run.risks.iter().any(is_unknown)
 }
