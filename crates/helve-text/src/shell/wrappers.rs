@@ -67,10 +67,7 @@ pub(super) fn record_inner_command(
             search = FindSearch::new(call.words, call.args, state);
         }
         name if names::contains(NameGroup::AssigningWrapper, name) => {
-            for word in line.words.iter().take_while(|it| it.prefix().contains('=')) {
-                let value = word.prefix().split_once('=').map_or("", |(_, value)| value);
-                walker.mentioned_texts.add_passed(value);
-            }
+            mention_assignments(walker, &line.words);
             line.assignments = take_assignments(&mut line.words);
         }
         _ => {}
@@ -97,6 +94,12 @@ pub(super) fn record_inner_command(
     });
     walker.search = outer;
     walker.env_is_cleared = outer_env;
+}
+
+/// Notes the values of `NAME=value` words before a program, which gets them through its environment.
+fn mention_assignments(walker: &mut Walker<'_>, words: &[Word]) {
+    let values = words.iter().map_while(|word| word.prefix().split_once('='));
+    values.for_each(|(_, value)| walker.mentioned_texts.add_passed(value));
 }
 
 /// Records the files whose names `xargs` may get on its standard input.
