@@ -479,7 +479,7 @@ async fn blocking_tools_and_hooks_are_ended_at_their_limits() {
     ]);
     let toolbox = project.open_trusted().await;
     for (id, expected) in [
-        ("endless", "\"javascript.timeout\" sets how long it may"),
+        ("endless", "the setting \"javascript.timeout\" is the limit"),
         ("looped", "it did not answer within 0.25 s"),
         ("slow", "it did not answer within 0.25 s"),
     ] {

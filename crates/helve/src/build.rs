@@ -266,8 +266,8 @@ impl Builder {
     /// Builds the toolbox. Starts no MCP servers.
     pub async fn build(self) -> Result<Toolbox, BuildError> {
         let home = std::env::home_dir();
-        let data =
-            self.data.or_else(|| data_folder(home.as_deref())).ok_or(BuildError::NoDataFolder)?;
+        let data = self.data.or_else(|| data_folder(home.as_deref()));
+        let data = data.ok_or(BuildError::NoDataFolder)?;
         let host = self.host.unwrap_or_else(|| local_host(&data, self.keeper, home));
         let root = root(&**host.machine(), self.dir.as_deref(), host.home()).await?;
         let allow_rules = allow_rules(&self.allow, host.home())?;
@@ -305,8 +305,9 @@ impl Builder {
         let settings = edit_settings(&config.edit);
         let dialect = find_dialect(&self.caller.dialect)?;
         register_tools(&registry, &self.caller, &media, settings, timeouts);
-        let web_tools = has_web.then(|| opencode::web_tools(&media, &searches));
-        register_opencode_tools(&registry, web_tools.unwrap_or_default());
+        if has_web {
+            register_opencode_tools(&registry, opencode::web_tools(&media, &searches));
+        }
         let skills = register_skills(&registry, Skills::new(&config, trust, &policy));
         register_opencode_tools(&registry, languages::tools(&languages, &config, trust, settings));
         let servers = servers(&workspace, &registry, &config, media);
