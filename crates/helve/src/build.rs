@@ -278,10 +278,8 @@ impl Builder {
         let (read, script_files) = read_config(&*store, &root, &paths).await;
         let (config, trust) = (&read.config, read.trust);
         let helve_folders: Vec<_> = [data.clone()].into_iter().chain(paths.user.clone()).collect();
-        let can_run = host.processes().is_some();
-        let (variables, secrets) = (host.environment(), self.secret_variables);
-        let shell = can_run
-            .then(|| shell::shell(config, variables, self.leftovers, secrets, &helve_folders));
+        let secrets = self.secret_variables;
+        let shell = shell::shell(config, &host, self.leftovers, secrets, &helve_folders);
         let timeouts = shell.as_ref().map(|shell| shell.timeouts);
         let (registry, media) = (Arc::<Registry>::default(), media());
         let context = ProgramContext::new((&host, shell.as_ref()), (&root, &data), config, trust);

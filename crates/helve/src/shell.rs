@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use helve_core::Host;
 use helve_core::environment::{self, EnvironmentPolicy};
 use helve_core::shell::{CommandTimeouts, Leftovers, Shell};
 use helve_ext::config::{self, Config};
@@ -17,15 +18,17 @@ pub const TOKEN_VARIABLE: &str = "HELVE_TOKEN";
 /// First command-line argument that turns the program into a keeper; see [`crate::keeper`].
 pub const KEEPER: &str = "keeper";
 
-/// Returns the settings for running commands. `host_environment` contains the environment variables of the host,
-/// `helve_folders` are Helve's data and configuration folders.
+/// Returns the settings for running commands; `None` for a host without processes. `helve_folders` are Helve's data and
+/// configuration folders.
 pub(crate) fn shell(
     config: &Config,
-    host_environment: &[(OsString, OsString)],
+    host: &Host,
     leftovers: Leftovers,
     secret_variables: Vec<String>,
     helve_folders: &[PathBuf],
-) -> Shell {
+) -> Option<Shell> {
+    host.processes()?;
+    let host_environment = host.environment();
     let (mut argv, language) =
         configured_shell(config).unwrap_or_else(|| (vec!["bash".into()], ShellLanguage::Bash));
     argv.push("-c".into());
@@ -40,7 +43,7 @@ pub(crate) fn shell(
         given.as_ref().map_or(default, |given| Duration::from_millis(given.value))
     };
     let max_timeout = millis(&config.bash.max_timeout, MAX_TIMEOUT);
-    Shell {
+    Some(Shell {
         argv,
         language,
         environment: environment.variables,
@@ -66,7 +69,7 @@ pub(crate) fn shell(
             max: max_timeout,
         },
         leftovers,
-    }
+    })
 }
 
 /// Returns the command of the configured shell and its language. Returns `None` if no shell is configured, or if Helve
