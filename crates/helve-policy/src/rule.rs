@@ -196,7 +196,7 @@ impl Rule {
     }
 }
 
-/// Returns the last rule whose pattern matches the text as it is. Walls also match other forms, see [`Rule::matches`].
+/// Returns the last rule whose pattern matches the text as it is. Walls also match other forms, see `Rule::matches`.
 pub fn decide<'a>(rules: &'a [Rule], permission: &str, text: &str) -> Option<&'a Rule> {
     rules.iter().rev().find(|rule| rule.covers_key(permission) && rule.pattern.matches(text))
 }
