@@ -81,10 +81,13 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
 fn load(helve: &Helve, plugin: &str, runtime: &Path) -> Result<Option<String>, String> {
     let modules = npm::install_without_scripts(plugin)?;
     let name = plugin.rsplit_once('@').map_or(plugin, |(name, _)| name);
+    // Some plugins write to the home folder while they load. It is a folder of this test.
+    let home = helve.environment().into_iter().find(|(name, _)| *name == "HOME");
+    let home = home.map(|(_, folder)| folder);
     let config = json!({
         "plugin": [name],
         "javascript": {"runtime": runtime},
-        "sandbox": "workspace-write",
+        "sandbox": {"mode": "workspace-write", "writable": home.as_slice()},
     });
     // A package is looked up from the folder of the file that names it.
     let file = modules.with_file_name("helve.json");
