@@ -81,19 +81,18 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
 fn load(helve: &Helve, plugin: &str, runtime: &Path) -> Result<Option<String>, String> {
     let modules = npm::install_without_scripts(plugin)?;
     let name = plugin.rsplit_once('@').map_or(plugin, |(name, _)| name);
-    // Some plugins write to the home folder while they load. It is a folder of this test.
-    let home = helve.environment().into_iter().find(|(name, _)| *name == "HOME");
-    let home = home.map(|(_, folder)| folder);
     let config = json!({
         "plugin": [name],
         "javascript": {"runtime": runtime},
-        "sandbox": {"mode": "workspace-write", "writable": home.as_slice()},
+        "sandbox": "workspace-write",
     });
     // A package is looked up from the folder of the file that names it.
     let file = modules.with_file_name("helve.json");
     fs::write(&file, config.to_string()).map_err(|error| format!("{}: {error}", file.display()))?;
     let mut command = Command::new(helve.binary());
     command.envs(helve.environment()).current_dir(&helve.workspace);
+    // Some plugins write to the home folder while they load, so it must be one that the sandbox can write to.
+    command.env("HOME", &helve.workspace);
     command.arg("--dir").arg(&helve.workspace).arg("--config").arg(&file);
     let printed = process::run(command.args(["--json", "doctor"]), RUN_LIMIT)?.stdout;
     let findings: Value =
