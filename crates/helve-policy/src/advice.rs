@@ -1,4 +1,4 @@
-//! Which rules would let a refused call pass. Each suggestion is tried on the policy before it is given.
+//! Suggests rules that would allow a refused call. Each suggestion is checked against the policy first.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ enum RulePlace {
 }
 
 impl Policy {
-    /// Returns the rules that would allow these parts, which are asked about.
+    /// Returns rules that would allow these parts, all of which are asked about.
     pub fn advice(&self, subagent_walls: &[Wall], parts: &[&Part]) -> Advice {
         let rules = |place| self.rules_that_allow(subagent_walls, parts, place);
         Advice { config: rules(RulePlace::Config), flags: rules(RulePlace::Flag) }
@@ -48,7 +48,7 @@ impl Policy {
         if is_allowed { rules } else { Vec::new() }
     }
 
-    /// Returns the policy with rules that allow something.
+    /// Returns the policy with additional rules that allow something.
     fn with_rules(&self, rules: &[AdvisedRule], place: RulePlace) -> Policy {
         let source = match place {
             RulePlace::Config => {
@@ -106,8 +106,8 @@ fn candidates(part: &Part, place: RulePlace) -> Vec<Vec<AdvisedRule>> {
     lists
 }
 
-/// Returns the pattern that matches a subject; `None` if the configuration or the flag would give it another meaning, as
-/// with a leading `~`.
+/// Returns a pattern that matches the subject. Returns `None` if there is none, because the configuration or the flag would
+/// expand it: a leading `~` becomes the home folder.
 fn as_pattern(part: &Part, subject: &str, place: RulePlace) -> Option<String> {
     let is_path = SubjectKind::of(&part.permission) == SubjectKind::Path;
     let is_expanded = match place {

@@ -55,15 +55,15 @@ pub enum MatchBy {
     UnnamedFile(Box<Command>),
     /// By its subjects. The part is not fully understood, so only a rule that allows every command can allow it.
     Unclear(Unclear),
-    /// By these files. The part is a script with something in it that is not understood, and it names these files, so it
-    /// may open them. Only rules that a person wrote count, and they lead to an ask.
+    /// By these files. The part is a script that is not fully understood and mentions these files, so it may open them.
+    /// Only rules that a person wrote apply, and a file that they restrict is asked about.
     Mentioned(MentionedFiles),
     /// By its URL. The host has this address on this machine or in a private network, so only a rule that names the
     /// host can allow it.
     LocalNetwork { address: String },
 }
 
-/// The files that a script names and may open, see [`MatchBy::Mentioned`].
+/// The files that a script mentions and may open; see [`MatchBy::Mentioned`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MentionedFiles {
     /// The texts that rules match. A folder is listed twice, with and without a final slash.
@@ -153,8 +153,8 @@ impl Part {
         }
     }
 
-    /// Returns the paths that a command may change, as far as they are known. It is not certain that it changes them, so a
-    /// rule that denies a change leads to an ask, not to a denial.
+    /// Returns the known paths that a command may change. Because it is not certain that it changes them, a rule that denies
+    /// changing one of them leads to an ask, not to a denial.
     pub fn possible_changes(&self) -> &[String] {
         match &self.matched_by {
             MatchBy::Command(command) => command.possible_changes(),
@@ -166,8 +166,8 @@ impl Part {
         }
     }
 
-    /// Whether the part is a command that needs no rule, like `cd`, or only about the files that a script names. It is not
-    /// shown unless a rule is about it.
+    /// Whether the part is a command that needs no rule, like `cd`, or lists the files that a script mentions. Such a part
+    /// is only shown if a rule applies to it.
     pub fn is_exempt(&self) -> bool {
         match &self.matched_by {
             MatchBy::Command(command) => command.is_exempt(),
@@ -191,7 +191,7 @@ impl Part {
     }
 
     /// Returns the part for fetching a URL whose host has an address in the local network. Its lasting approval is
-    /// separate from that for the same host with a public address, because names can change their address.
+    /// separate from that for the same host with a public address, because a name can get another address.
     pub fn for_local_url(url: &WebUrl, address: impl Into<String>) -> Self {
         Self::for_url(url).matched_by(MatchBy::LocalNetwork { address: address.into() })
     }
@@ -275,7 +275,7 @@ pub struct Ask {
     /// For each part, whether `--allow PERMISSION` would allow it. The gate fills this in.
     #[serde(skip)]
     pub can_be_allowed_by_flag: Vec<bool>,
-    /// The hook that wants a person to be asked even about what is allowed.
+    /// The hook that requires a person to be asked, even if all parts are allowed.
     #[serde(skip)]
     pub required_by: Option<Arc<str>>,
 }

@@ -61,7 +61,7 @@ const PROTECTED_IN_GIT: [&str; 11] = [
     "sequencer",
 ];
 
-/// Protected in a repository's own git folder only: the git folders of its other working trees.
+/// The folder with the git folders of the other working trees. Only protected in a repository's own git folder.
 const WORKTREES: &str = "worktrees";
 
 /// Names that only a sandbox protects, one per line.
@@ -87,8 +87,8 @@ pub fn protected_git_paths(git_dir: &Path) -> Vec<PathBuf> {
     PROTECTED_IN_GIT.iter().chain(&[WORKTREES]).map(|name| git_dir.join(name)).collect()
 }
 
-/// Whether an entry of a git folder must not be written by a sandboxed command. Upper and lower case are the same here, as
-/// they are on some file systems.
+/// Whether a sandboxed command must not write to this entry of a git folder. Case is ignored, because some file systems
+/// ignore it.
 pub fn is_protected_in_git(name: &[u8]) -> bool {
     let mut names = PROTECTED_IN_GIT.iter().chain(&[WORKTREES]);
     names.any(|protected| name.eq_ignore_ascii_case(protected.as_bytes()))

@@ -44,9 +44,9 @@ pub struct Command {
     mentioned_programs: Vec<String>,
     /// Paths that the command may change. A folder ends with a slash.
     possible_changes: Vec<String>,
-    /// Files that a rule may deny reading and that the command may print.
+    /// Files that the command may print. Those that no rule denies reading may be missing.
     possible_reads: Vec<String>,
-    /// Files that the command writes to because of a flag, and folders in which it writes.
+    /// Files and folders that the command writes to because a flag names them.
     outputs: Vec<String>,
     risks: Vec<Risk>,
     /// Assignments that an allow rule must spell out.
@@ -140,12 +140,12 @@ impl Command {
         Self { outputs, ..self }
     }
 
-    /// Returns files that the command writes to because of a flag, and folders in which it writes.
+    /// Returns the files and folders that the command writes to because a flag names them.
     pub(crate) fn outputs(&self) -> &[String] {
         &self.outputs
     }
 
-    /// Returns files that the command may print. They include all that a rule denies reading.
+    /// Returns files that the command may print. Those that no rule denies reading may be missing.
     pub(crate) fn possible_reads(&self) -> &[String] {
         &self.possible_reads
     }
@@ -172,8 +172,8 @@ impl Command {
 
     /// Returns the pattern that a lasting approval remembers.
     ///
-    /// Usually it has the words that name the operation: `git checkout main` → `git checkout *`. A risky command is
-    /// remembered exactly, and so is one that such a pattern would not cover.
+    /// Usually the pattern consists of the words that name the operation, and a wildcard: `git checkout main` →
+    /// `git checkout *`. If the command is risky, or if that pattern would not allow it, the exact command is remembered.
     pub(crate) fn approval_pattern(&self) -> Pattern {
         let exact = Pattern::Exact(self.text().to_string());
         if !self.risks.is_empty() || !self.assignments.is_empty() {
@@ -189,14 +189,14 @@ impl Command {
             .map(|(_, (word, _))| word.as_str())
             .collect();
         let script = self.words.iter().position(|(_, role)| *role == WordRole::Script);
-        let named = match script {
+        let operation = match script {
             Some(at) => words.get(..=at).unwrap_or(&words),
             None if self.is_interpreter && words.get(1) != Some(&"-m") => return exact,
             None => arity::operation(&words),
         };
-        let prefix = named.join(" ");
+        let prefix = operation.join(" ");
         if prefix.contains(['*', '?', '\'', '"', '\\', '\n', '$', '`'])
-            || named.iter().any(|word| word.contains(' '))
+            || operation.iter().any(|word| word.contains(' '))
         {
             return exact;
         }
@@ -208,7 +208,7 @@ impl Command {
         }
     }
 
-    /// Returns the action for the case that no rule matches.
+    /// Returns the action if no rule matches.
     pub(crate) fn default_action(&self, wall_default: Action) -> Action {
         match self.approval {
             Approval::Exempt => Action::Allow,
@@ -303,8 +303,8 @@ impl Command {
         starts.len() > MAX_STARTS || starts.iter().any(is_match)
     }
 
-    /// For a command that needs no rule: whether the rule applies all the same, because it names the command (`cd *`) or
-    /// asks about or denies its redirects (`* > *`).
+    /// Whether a rule applies to a command that needs no rule. Only two kinds do: rules that name the command (`cd *`), and
+    /// rules that ask about or deny its redirects (`* > *`).
     fn applies_to_exempt(&self, rule: &Rule) -> bool {
         let is_about_redirects = || {
             rule.action != Action::Allow
@@ -362,18 +362,18 @@ impl Command {
         Coverage::Full
     }
 
-    /// Like [`form_coverage`], for a command that may act on more than its operands.
+    /// Like [`form_coverage`], but a pattern with a wildcard in a path must also spell out all `widening_words`.
     fn coverage_with_widening_words<'f>(
         &self,
         pattern: &Pattern,
         wild_text: &str,
         forms: impl Iterator<Item = &'f Form>,
     ) -> Coverage {
-        let is_unspelled = |word: &&String| !wild_text.split(' ').any(|token| token == *word);
+        let is_missing = |word: &&String| !wild_text.split(' ').any(|token| token == *word);
         match form_coverage(pattern, wild_text, forms) {
             Coverage::Full if operands::has_wild_path(wild_text) => {
-                let wide = self.widening_words.iter().find(is_unspelled);
-                wide.map_or(Coverage::Full, |word| Coverage::Blocked(Reason::Operand(word.clone())))
+                let missing = self.widening_words.iter().find(is_missing);
+                missing.map_or(Coverage::Full, |it| Coverage::Blocked(Reason::Operand(it.clone())))
             }
             other => other,
         }
@@ -467,7 +467,8 @@ impl Command {
     }
 }
 
-/// Whether a pattern covers one of several spellings of a command. Its paths must also match word by word.
+/// Whether a pattern covers one of several spellings of a command. A wildcard in a path of the pattern must not match
+/// across words; see `operands`.
 fn form_coverage<'f>(
     pattern: &Pattern,
     wild_text: &str,
@@ -491,8 +492,8 @@ fn form_coverage<'f>(
     }
 }
 
-/// Whether a token of a rule spells out a word of a command. Before a wildcard, the required prefix is enough: with the
-/// prefix `-i`, the token `-i*` spells out `-i.bak`.
+/// Whether a token of a rule spells out a word of a command. A token with a wildcard does so if the required prefix comes
+/// before the wildcard: with the prefix `-i`, the token `-i*` spells out `-i.bak`.
 fn spells(token: &str, word: &str, required_prefix: &str) -> bool {
     match token.find(['*', '?']) {
         None => token == word || token == required_prefix,

@@ -1,4 +1,4 @@
-//! Filters many files, such as search results: which of them may be read without asking.
+//! Decides which of many files, such as search results, may be read without asking.
 
 use std::borrow::Cow;
 use std::path::Path;

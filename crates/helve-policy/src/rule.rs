@@ -62,7 +62,7 @@ impl Pattern {
     }
 }
 
-/// What the subjects of a part are. Patterns are compared with each kind in its own way.
+/// What the subjects of a part are. This decides how patterns are compared with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SubjectKind {
     Text,
@@ -213,7 +213,7 @@ pub struct Verdict {
 }
 
 impl Verdict {
-    /// Whether a rule that matches every subject decided, or no rule did.
+    /// Whether the deciding rule matches every subject, or no rule decided.
     pub(crate) fn is_from_catch_all(&self) -> bool {
         self.reason == Reason::Rule
             && self.rule.as_ref().is_none_or(|rule| rule.pattern.as_str() == "*")
@@ -232,32 +232,32 @@ pub enum Reason {
     Risk { word: String, kind: RiskKind },
     /// A rule that allows the command matches, but does not spell out this assignment before it.
     Assignment(String),
-    /// A rule that allows the command matches, but no path of the rule matches this operand: the rule
-    /// `rm dist/*` does not match `src`.
+    /// A rule that allows the command matches, but none of its paths matches this operand: `rm dist/*` does not match the
+    /// operand `src` of `rm dist/a src`.
     Operand(String),
     /// A rule that allows the command matches, but the program or script is a link to another file. Holds the command with
     /// the path of that file.
     LinkedProgram(String),
     /// The command may start this program, which the rule denies.
     MayStart(String),
-    /// The command may change this file, which the rule denies.
+    /// The command may change this file, and the rule denies changing it.
     MayChange(String),
-    /// The command may print this file, which the rule denies reading.
+    /// The command may print this file, and the rule denies reading it.
     MayRead(String),
-    /// The script names this file, something in it is not understood, and a rule asks about or denies the file.
+    /// The script is not fully understood and mentions this file, and a rule asks about or denies the file.
     MayOpen(String),
     /// The command only reads files inside the workspace.
     OnlyReads,
     /// A rule allows the URL without naming its host, and the host is in the local network.
     LocalNetwork,
-    /// The command would run outside the sandbox, and no rule is about exactly that.
+    /// The command would run outside the sandbox, and no rule about that permission matches.
     OutsideSandbox,
     /// The rules allow it, but this hook wants a person to be asked.
     Hook(String),
 }
 
 impl Verdict {
-    /// Whether a built-in rule decided, or none.
+    /// Whether a built-in rule decided, or no rule did.
     pub fn is_builtin(&self) -> bool {
         self.rule.as_ref().is_none_or(|rule| rule.source == Source::Builtin)
     }

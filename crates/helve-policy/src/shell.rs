@@ -170,7 +170,7 @@ fn link_risks(run: &ProgramRun, facts: &impl FileFacts) -> Vec<Risk> {
     misleading.map(|it| risk(it.word)).collect()
 }
 
-/// Returns the folders that only `mkdir` creates: no other command of the script writes to them or to their parents.
+/// Returns the folders that `mkdir` creates and that no other command writes to. The same must hold for their parents.
 fn new_folders(script: &Script) -> HashSet<&str> {
     let is_mkdir = |run: Option<usize>| {
         let run = run.and_then(|run| script.runs.get(run));
@@ -206,13 +206,13 @@ struct PartCollector<'f, F> {
     possible_changes: Vec<(usize, String)>,
     /// Files whose content commands may print, each with the index of its run.
     possible_reads: Vec<(usize, String)>,
-    /// Files that commands write to, and folders in which they write, each with the index of its run.
+    /// Files and folders that commands write to because flags name them, each with the index of its run.
     outputs: Vec<(usize, String)>,
     /// How many more paths may be compared with the destinations of copies, moves and links.
     comparisons_left: usize,
     /// Old and new paths of folders that are copied or moved.
     copied_folders: Vec<(String, String)>,
-    /// Files that the script names and may open.
+    /// Files that the script mentions and may open.
     mentioned: MentionedFiles,
 }
 
@@ -250,7 +250,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         script.runs.iter().enumerate().map(command).collect()
     }
 
-    /// Notes a file that a command writes to, or a folder in which it writes.
+    /// Records a file or folder that a command writes to because a flag names it.
     fn add_output(&mut self, access: &FileAccess) {
         let (Some(run), Some(target)) = (access.run, self.expand(&access.target)) else { return };
         for subject in target.resolved.iter().flat_map(|path| &path.subjects) {
@@ -259,7 +259,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
     }
 
-    /// Notes a file that the script names and may open.
+    /// Records a file that the script mentions and may open.
     fn add_mentioned(&mut self, access: &FileAccess) {
         let Some(target) = self.expand(&access.target) else {
             self.mentioned.is_partial |= matches!(access.target, FileTarget::Unknown(_));
@@ -337,8 +337,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         above.and_then(|path| self.facts.resolve(&path))
     }
 
-    /// Whether a word with two leading slashes is a Bazel label (`//src:all`) or an XPath query (`//title`), not a path.
-    /// It is a path if the file or its parent folder exists.
+    /// Whether a word with two leading slashes is a Bazel label (`//src:all`) or an XPath query (`//title`). It is a path
+    /// instead if the file or its parent folder exists.
     fn is_label_or_query(&self, path: &str) -> bool {
         if !path.starts_with("//") {
             return false;

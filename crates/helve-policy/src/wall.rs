@@ -39,7 +39,8 @@ impl Wall {
         }
     }
 
-    /// Judges with the rules alone, then with the first override, then with the first two, and so on. A deny is final.
+    /// Judges with `rules` alone, then with the first list of `overrides` added, then with the first two, and so on. Stops at
+    /// the first deny.
     fn judge_lists(&self, judge: impl Fn(RuleList<'_>) -> Verdict) -> Verdict {
         for count in 0..self.overrides.len() {
             let verdict = judge(RuleList { wall: self, overrides: count });
@@ -66,7 +67,7 @@ impl Wall {
                 reason: Reason::Rule,
             }
         });
-        // If every command is allowed, commands may also write files, unless there is a rule about those files.
+        // A rule that allows every command also allows commands to write files, unless another rule is about those files.
         let is_default = verdict.rule.as_ref().is_none_or(Rule::is_builtin_default);
         let is_edit_without_rule = part.via_shell && part.permission == "edit" && is_default;
         if verdict.action == Action::Ask
@@ -97,7 +98,7 @@ impl Wall {
         }
     }
 
-    /// Whether the wall denies a tool for all arguments. `part` has the tool's permission keys.
+    /// Whether the wall denies a tool whatever its arguments are. `part` has the tool's permission keys.
     fn forbids(&self, part: &Part) -> bool {
         let rules = RuleList { wall: self, overrides: 0 };
         let find = |key: &str| rules.last_except_partial_denies(key);
@@ -107,8 +108,7 @@ impl Wall {
         }
     }
 
-    /// Returns whether the wall allows all commands. A deny counts in every list of rules; an ask counts only if no later list
-    /// overrides it.
+    /// Returns whether the wall allows all commands. An override can lift an ask of an earlier list, but not a deny.
     fn stance_on_commands(&self) -> Stance<'_> {
         let lists =
             (0..=self.overrides.len()).map(|count| RuleList { wall: self, overrides: count });
@@ -188,7 +188,7 @@ impl<'a> RuleList<'a> {
         (denies_all && !rule.covers_key(key)).then_some(rule)
     }
 
-    /// Returns the last rule for a key, and its index. Rules that deny only some texts are skipped.
+    /// Returns the last rule for a key, and its index. Skips rules that deny only some subjects.
     fn last_except_partial_denies(self, key: &str) -> Option<(usize, &'a Rule)> {
         self.last_to_first().find(|(_, rule)| {
             rule.covers_key(key) && (rule.pattern.is_any() || rule.action != Action::Deny)
@@ -198,11 +198,11 @@ impl<'a> RuleList<'a> {
 
 /// Returns the rule that decides about a part. `find` returns the deciding rule for one permission key, and its index.
 ///
-/// The tool `write` of the group `edit` has two keys, so there may be two rules. Which one decides:
+/// The tool `write` belongs to the group `edit`, so it has two keys, and there may be a rule for each. Then:
 ///
-/// 1. If the earlier rule covers both keys (`"*": "ask"`), the later rule, as in any list.
-/// 2. If only one of the rules is built-in, the other one.
-/// 3. Otherwise the stricter rule.
+/// 1. If the earlier rule covers both keys (`"*": "ask"`), the later rule decides, as in any list.
+/// 2. If only one of the rules is built-in, the other one decides.
+/// 3. Otherwise the stricter rule decides.
 fn deciding_rule<'a>(
     part: &Part,
     find: impl Fn(&str) -> Option<(usize, &'a Rule)>,
@@ -227,7 +227,7 @@ fn deciding_rule<'a>(
     }
 }
 
-/// Returns the strictest verdict, the first one if several are equally strict. Without any wall, the verdict is to ask.
+/// Returns the strictest verdict: the first one if several are equally strict, `Ask` if there are none.
 fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     let stricter = |so_far: Verdict, next: Verdict| {
         if next.action > so_far.action { next } else { so_far }
@@ -241,8 +241,8 @@ fn strictest(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
     verdicts.reduce(stricter).unwrap_or(no_walls)
 }
 
-/// Whether a rule allows an outside folder: by the folder's resolved path, or by the name of the link through which it was
-/// given ([`Part::link`]). `verdicts` has one verdict for each subject of the part.
+/// Whether a rule allows an outside folder, by its resolved path or by a path through the link that leads to it
+/// ([`Part::link`]). `verdicts` has one verdict for each subject of the part.
 fn is_allowed_by_any_path(part: &Part, verdicts: &[Verdict]) -> bool {
     verdicts.iter().enumerate().any(|(at, verdict)| {
         let names_link = |rule: &Rule| {
@@ -279,7 +279,7 @@ pub struct Policy {
     pub root: String,
 }
 
-/// The walls of a policy together with those of agents.
+/// The walls of a policy together with those of sub-agents.
 struct WallSet<'p> {
     policy: &'p Policy,
     subagent_walls: &'p [Wall],
@@ -296,7 +296,8 @@ impl<'p> WallSet<'p> {
         &self.policy.root
     }
 
-    /// Returns the rule that allows every command, if there is one and no wall asks about or denies any command.
+    /// Returns the rule that allows every command. Returns `None` if there is no such rule, or if a wall asks about or denies
+    /// some commands.
     fn blanket_allow(&self) -> Option<&'p Rule> {
         *self.blanket_allow.get_or_init(|| {
             let mut allow = None;
@@ -379,8 +380,8 @@ impl<'p> WallSet<'p> {
         })
     }
 
-    /// Judges the files that a script names and may open. A rule about every file does not count, because the script may
-    /// as well not open any of them.
+    /// Judges the files that a script mentions. It is not certain that the script opens any of them, so rules about every
+    /// file do not count.
     fn judge_mentioned(&self, part: &Part, files: &MentionedFiles) -> Verdict {
         let restriction = |permission: &'static str, path: &String| {
             let mut file = Part::new(permission, path);
@@ -470,7 +471,7 @@ impl<'p> WallSet<'p> {
         }
     }
 
-    /// Judges a command that would run outside the sandbox. A rule about all permissions does not mean this one.
+    /// Judges a command that would run outside the sandbox. Only a rule with exactly this key can allow it; `*` does not.
     fn judge_unsandboxed(&self, part: &Part) -> Verdict {
         let verdict = self.judge_subjects(part);
         let is_named = verdict.rule.as_ref().is_some_and(|rule| rule.permission == UNSANDBOXED);
@@ -490,8 +491,8 @@ impl<'p> WallSet<'p> {
 }
 
 impl Policy {
-    /// Whether a part is asked about and `--allow PERMISSION` would be enough to allow it. It is not enough if a more
-    /// specific rule matches the part's subject.
+    /// Whether a part is asked about, and `--allow PERMISSION` would allow it. It would not if a more specific rule matches
+    /// the part.
     pub fn can_be_allowed_by_flag(&self, subagent_walls: &[Wall], part: &Part) -> bool {
         if !self.judge(subagent_walls, part).is_from_catch_all() {
             return false;
@@ -517,7 +518,7 @@ impl Policy {
             MatchBy::LocalNetwork { .. } => walls.judge_local_url(part),
         };
         match verdict.action {
-            // This ask stems from a deny, which no approval lifts.
+            // A rule that denies is the reason for this ask, and approvals do not override such rules.
             Action::Ask
                 if matches!(
                     verdict.reason,
@@ -554,7 +555,7 @@ impl Policy {
         let mut approval = None;
         match &part.matched_by {
             MatchBy::Subjects | MatchBy::UnnamedFile(_) | MatchBy::Unclear(_) => {
-                // An approval of an outside folder remembers only its resolved path.
+                // For an outside folder, an approval remembers only the first subject, the resolved path.
                 let count = if part.permission == EXTERNAL { 1 } else { part.subjects.len() };
                 for text in part.subjects.iter().take(count) {
                     let rule = decide(&self.remembered, &part.permission, text);
@@ -571,7 +572,7 @@ impl Policy {
         approval.map(approved_by)
     }
 
-    /// Whether a tool is denied for all arguments. The part has the tool's permission keys.
+    /// Whether a tool is denied whatever its arguments are. `tool` is a part with the tool's permission keys.
     pub fn forbids(&self, subagent_walls: &[Wall], tool: &Part) -> bool {
         self.walls.iter().chain(subagent_walls).any(|wall| wall.forbids(tool))
     }

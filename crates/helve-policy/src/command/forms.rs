@@ -12,7 +12,7 @@ pub(super) struct Forms {
     pub(super) quoted: Form,
     /// Only words with blanks or quotes are quoted, as in most rules: `curl http://h/x?a=1`.
     pub(super) plain: Form,
-    /// Forms that mean the same, such as `git log` for `git --no-pager log`.
+    /// Other spellings with the same meaning, such as `git log` for `git --no-pager log`.
     pub(super) others: Vec<Form>,
 }
 
@@ -126,8 +126,8 @@ fn has_one_word_assignments(run: &ProgramRun) -> bool {
     !run.harmless_assignments.is_empty() && run.harmless_assignments.iter().all(is_one_word)
 }
 
-/// Returns the indices of all words except the flags before the subcommand: `git --no-pager log` → `git log`. Returns
-/// `None` if there are no such flags, or if one of them may be harmful.
+/// Returns the indices of the words that remain without the flags before the subcommand: `git log` for
+/// `git --no-pager log`. Returns `None` if there are no such flags, or if one of them may be harmful.
 pub(super) fn without_global_flags(run: &ProgramRun) -> Option<Vec<usize>> {
     let subcommand = run.roles.iter().position(|role| *role == WordRole::Subcommand)?;
     let is_risky = |at: &usize| run.risks.iter().any(|risk| risk.word == *at);

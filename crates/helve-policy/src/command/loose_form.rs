@@ -1,4 +1,5 @@
-//! Loose matching, for rules that ask or deny: the words of a rule may be in another order or spelling.
+//! Loose matching, for rules that ask or deny. The command may have more words than the rule, in another order and in
+//! another spelling.
 //!
 //! The rule `git push --force` matches `git push origin --force`, `Git push -q --force` and `git -C . push --force x`.
 
@@ -23,7 +24,7 @@ pub(super) struct LooseForm {
 }
 
 impl LooseForm {
-    /// `words` are the words of `run`, with some of them respelled.
+    /// Prepares the words of `run`. Some of them may be spelled differently in `words`, but none may be added or removed.
     pub(super) fn new(words: Vec<(String, WordRole)>, run: &ProgramRun) -> Self {
         let bare: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
         let quote =
@@ -41,8 +42,8 @@ impl LooseForm {
             is_known: run.is_known,
             unknown_flags: Vec::new(),
         };
-        let unlisted = run.risks.iter().filter(|risk| risk.kind == RiskKind::Unlisted);
-        form.unknown_flags = unlisted.map(|risk| risk.word).collect();
+        let unknown = run.risks.iter().filter(|risk| risk.kind == RiskKind::Unlisted);
+        form.unknown_flags = unknown.map(|risk| risk.word).collect();
         let clusters = run.flag_clusters.iter().filter_map(|at| run.words.get(*at));
         let cluster_letters = clusters.flat_map(|word| word.shown().chars().skip(1));
         let letters = cluster_letters.chain(run.attached_value_flags.chars());
@@ -50,16 +51,17 @@ impl LooseForm {
         form
     }
 
-    /// `words` are an equivalent command, whose words may have other indices than those of `run`.
+    /// Prepares a command that does the same as `run`. It may have other words.
     pub(super) fn of_equivalent(words: Vec<(String, WordRole)>, run: &ProgramRun) -> Self {
         let mut form = Self::new(words, run);
+        // The indices are those of the words of `run`. In `words`, the unknown flags may be anywhere.
         if !form.unknown_flags.is_empty() {
             form.unknown_flags = (0..form.words.len()).collect();
         }
         form
     }
 
-    /// A command of which only the words are known, not their roles.
+    /// Prepares the words of a command that could not be parsed. A word with a leading dash counts as a flag.
     pub(super) fn of_unparsed_words<'w>(
         program: &str,
         arguments: impl Iterator<Item = &'w String>,
@@ -173,16 +175,16 @@ impl LooseForm {
     fn has_flag_value(&self, flag: &str, value: &str) -> bool {
         self.flags().any(|(at, word)| {
             let next = self.words.get(at + 1).map_or("", |(word, _)| word);
-            let glued = word.strip_prefix(flag).map(|it| it.strip_prefix('=').unwrap_or(it));
+            let attached = word.strip_prefix(flag).map(|it| it.strip_prefix('=').unwrap_or(it));
             word == flag && wildcard::matches(value, next)
-                || glued.is_some_and(|it| !it.is_empty() && wildcard::matches(value, it))
+                || attached.is_some_and(|it| !it.is_empty() && wildcard::matches(value, it))
         })
     }
 
     /// Whether the command has operands that match these patterns in this order. Between two of them, the command may
     /// have more operands, but not another subcommand.
     fn has_operands(&self, operands: &[&str]) -> bool {
-        // `reached[n]`: the patterns so far can match operands among the first n words.
+        // `reached[n]`: the patterns so far can match operands in order, the last one being the word at index n - 1.
         let mut reached = vec![false; self.words.len() + 1];
         reached[1.min(self.words.len())] = true;
         let (mut is_after_star, mut matched) = (false, 0);
@@ -193,10 +195,10 @@ impl LooseForm {
                 continue;
             }
             let mut next = vec![false; reached.len()];
-            // Whether the pattern can match the current word: all words since the last match can be skipped.
-            let mut can_match = false;
+            // Whether all words between a match of the previous pattern and the current word can be skipped.
+            let mut is_reachable = false;
             for (at, (word, role)) in self.words.iter().enumerate().skip(1) {
-                can_match |= reached[at];
+                is_reachable |= reached[at];
                 let is_operand = match role {
                     WordRole::Flag | WordRole::Value => false,
                     WordRole::Program
@@ -204,8 +206,8 @@ impl LooseForm {
                     | WordRole::Operand
                     | WordRole::Script => true,
                 };
-                next[at + 1] = can_match && is_operand && wildcard::matches(pattern, word);
-                can_match &= is_after_star || !is_operand || self.can_skip(at, *role, matched);
+                next[at + 1] = is_reachable && is_operand && wildcard::matches(pattern, word);
+                is_reachable &= is_after_star || !is_operand || self.can_skip(at, *role, matched);
             }
             reached = next;
             is_after_star = false;
@@ -214,13 +216,15 @@ impl LooseForm {
         reached.iter().any(|yes| *yes)
     }
 
-    /// Whether matching may skip this operand, which is not in the rule. `matched` is how many operands of the rule have
-    /// matched so far.
+    /// Whether the command may have this operand although the rule does not. `matched` is the number of operands of the
+    /// rule that have matched so far.
     fn can_skip(&self, at: usize, role: WordRole, matched: usize) -> bool {
+        // The operand may be the value of the flag.
         let is_after_unknown_flag = self.words.get(at - 1).is_some_and(|(_, role)| {
             *role == WordRole::Flag && (!self.is_known || self.unknown_flags.contains(&(at - 1)))
         });
         let is_plain_operand = match role {
+            // The first operand of an unknown program may be a subcommand.
             WordRole::Operand => self.is_known || matched > 0,
             WordRole::Program
             | WordRole::Subcommand

@@ -1,4 +1,4 @@
-//! Checks that wildcards in the paths and addresses of an allow rule stay within one word.
+//! Stricter matching of paths and addresses in allow rules: a wildcard in them does not match across words.
 //!
 //! The rule `rm -rf dist/*` allows `rm -rf dist/a dist/b`, but not `rm -rf dist/a src`. Plain wildcard matching would
 //! allow both.
@@ -8,11 +8,11 @@ use std::borrow::Cow;
 use helve_text::shell::WordRole;
 use helve_text::wildcard;
 
-/// Maximum number of words that a wildcard outside of paths can match.
+/// Maximum number of words that a token other than a path, such as `diff*`, can match.
 const MAX_SPAN: usize = 64;
 
 /// Returns the first word of a command that the pattern does not match: `src` in the example above. Returns `None` if
-/// the pattern matches word by word, or has no wildcards in paths and addresses.
+/// the pattern matches all words, or has no path or address with a wildcard.
 pub(super) fn first_unmatched(pattern: &str, words: &[(String, WordRole)]) -> Option<String> {
     let tokens = split_words(pattern);
     if !tokens.iter().any(|token| is_wild_path(token)) {
@@ -41,8 +41,8 @@ pub(super) fn has_wild_path(pattern: &str) -> bool {
     split_words(pattern).into_iter().any(is_wild_path)
 }
 
-/// Like [`first_unmatched`], for a path at the end of the pattern. Every operand from there on must match it: `dist/*`
-/// matches `dist/a dist/b`. If the path names a program or script, any arguments may follow.
+/// Like [`first_unmatched`], for a path at the end of the pattern. All remaining operands must match it: `dist/*` matches
+/// `dist/a dist/b`. If the path is that of a program or script, any arguments may follow.
 fn first_unmatched_by_last_path(
     token: &str,
     reached: &[bool],
@@ -64,7 +64,7 @@ fn first_unmatched_by_last_path(
         let rest = &words[at + 1..];
         let uncovered = rest.iter().find(|word| !is_covered(word)).filter(|_| !has_own_arguments);
         match uncovered.filter(|_| token.ends_with('*')) {
-            // `src/*` also covers further operands, but this one is elsewhere.
+            // `src/*` also covers further operands, but not this one.
             Some((word, _)) => unmatched = Some(word),
             // Every further word is covered, or there is none.
             None if token.ends_with('*') || rest.is_empty() => return None,
@@ -75,7 +75,7 @@ fn first_unmatched_by_last_path(
     Some(unmatched.cloned().unwrap_or_default())
 }
 
-/// Returns `reached` after one more token.
+/// Returns the new value of `reached` after matching one more token.
 fn advance(token: &str, reached: &[bool], words: &[(String, WordRole)]) -> Vec<bool> {
     let mut next = vec![false; reached.len()];
     if token.bytes().all(|byte| byte == b'*') {
@@ -91,8 +91,8 @@ fn advance(token: &str, reached: &[bool], words: &[(String, WordRole)]) -> Vec<b
         }
         next[at + 1] |= wildcard::matches(token, word);
         let mut joined = Cow::Borrowed(word.as_str());
-        let spans = token.contains('*');
-        for to in (at + 1..words.len()).take(if spans { MAX_SPAN } else { 0 }) {
+        let may_span_words = token.contains('*');
+        for to in (at + 1..words.len()).take(if may_span_words { MAX_SPAN } else { 0 }) {
             joined = Cow::Owned(format!("{joined} {}", words[to].0));
             next[to + 1] |= wildcard::matches(token, &joined);
         }
@@ -126,6 +126,7 @@ fn is_wild_path(token: &str) -> bool {
     token.contains('/') && token.contains(['*', '?'])
 }
 
+/// Whether a word matches a path or an address. A path must match as written and with `..` resolved.
 fn matches_path(token: &str, word: &str) -> bool {
     match (token.split_once("://"), word.split_once("://")) {
         (Some((scheme, address)), Some((word_scheme, word_address))) if !scheme.contains('*') => {
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_at_the_end_stands_for_operands_like_it() {
+    fn a_path_at_the_end_matches_one_or_more_operands() {
         check(
             "rm -rf dist/*",
             &["rm -rf dist/x", "rm -rf dist/x dist/y", "rm -rf dist/x -v", "rm -rf dist/"],

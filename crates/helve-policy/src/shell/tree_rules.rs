@@ -39,7 +39,7 @@ pub struct TreeRules {
     judges_folders: bool,
     /// See [`TreeFilter::splits_names`].
     splits_names: bool,
-    /// Whether directories behind links are entered, whatever the names of the links.
+    /// Whether all links to directories are followed, whatever their names are.
     enters_links: bool,
 }
 
@@ -117,8 +117,8 @@ impl TreeRules {
         if is_judged { self.restriction(relative) } else { None }
     }
 
-    /// Whether the command may open what a link points to, rather than skip the link. `find -name '*.rs' -exec cat {} +` opens links with such
-    /// names only.
+    /// Whether the command may follow a link, rather than skip it. `find -name '*.rs' -exec cat {} +` only follows links
+    /// whose names match.
     pub fn may_follow_link(&self, relative: &Path) -> bool {
         let name = relative.file_name().unwrap_or_default().to_string_lossy();
         self.enters_links || self.names.passes(&name)

@@ -129,7 +129,7 @@ fn apply_role(
             }
             test_command::record_test(walker, words, state, run);
         }
-        // These have no effects, or only those that `CHECKS` covers, or the caller handles them as inner commands.
+        // These have no effects beyond the risks of `CHECKS`, or the caller handles them as inner commands.
         ArgRole::Text
         | ArgRole::Mode
         | ArgRole::Module
@@ -359,7 +359,7 @@ fn record_revision(
         let access = (AccessKind::ReadTree, &filter);
         return walker.record_filtered_access(value, access, state, Some(call.run));
     }
-    // A pathspec that only excludes files reaches no more than a command without it.
+    // A pathspec that only excludes files does not make the command read more files.
     let is_exclusion = value.literal().is_some_and(file_patterns::is_exclusion);
     if call.args.spec.traits.pathspecs && !is_exclusion {
         record_pattern(walker, call, value, AccessKind::ReadTree, state);
@@ -387,7 +387,7 @@ fn record_name(
 ) {
     let is_pattern = |it: &str| it.contains(['*', '?', '[', '\\', ':', ' ']) || it.starts_with('^');
     if argument.value.literal().is_some_and(is_pattern) {
-        // No name of a commit looks like this, but a pattern for files can.
+        // This cannot be the name of a commit, but it can be a pattern for files.
         let subcommand = call.args.roles.iter().rposition(|role| *role == WordRole::Subcommand);
         let risky_word = subcommand.unwrap_or(argument.word);
         walker.add_risk(call.run, risky_word, call.words[risky_word].shown(), RiskKind::Destroys);
@@ -495,7 +495,7 @@ pub(super) fn record_pattern(
     }
 }
 
-/// Records a git repository, named by remote, address or path. Cloning a local repository reads its files.
+/// Records a git repository, given as the name of a remote, an address or a path. Cloning a local one reads its files.
 fn record_remote(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,

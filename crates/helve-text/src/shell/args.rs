@@ -103,7 +103,7 @@ pub(super) struct ArgParser<'w> {
     pub(super) subcommand_at: usize,
     /// Index of the next word.
     pub(super) at: usize,
-    /// Whether a `--` or an operand has ended the flags.
+    /// Whether all further words are operands, because of a `--` or an earlier operand.
     pub(super) flags_ended: bool,
     operands: Vec<OperandWord>,
     pub(super) parsed: ParsedArgs,
@@ -305,7 +305,8 @@ impl ArgParser<'_> {
         }
     }
 
-    /// Returns the role of the `n`th operand, if it is not the last.
+    /// Returns the role of the operand with the index `n`. The last operand may have another role, see
+    /// [`ProgramSpec::last_operand`].
     pub(super) fn operand_role(&self, n: usize) -> Option<ArgRole> {
         let spec = self.parsed.spec;
         let replaced = self.parsed.has_any(&spec.replaces_operand);
@@ -324,7 +325,7 @@ impl ArgParser<'_> {
 
     fn add_operand(&mut self, operand: OperandWord) {
         let spec = self.parsed.spec;
-        // If an unquoted number is empty, `test` only gets one operand less, which is harmless.
+        // If an unquoted number is empty, `test` gets one operand fewer, which is harmless.
         let is_number =
             matches!(&self.words[operand.at], Word::Dynamic(it) if it.kind == DynamicKind::Number);
         let is_inner = |role: &ArgRole| match role {
@@ -339,8 +340,8 @@ impl ArgParser<'_> {
         self.operands.push(operand);
     }
 
-    /// Assigns roles to operands, once the last operand is known. A word that may become several words or none shifts
-    /// the operands after it, so each word gets every role that it may end up with.
+    /// Assigns roles to all operands. A word that may become several words or none shifts the operands after it, so each
+    /// word gets every role that it may have.
     fn assign_roles(&mut self) {
         let operands = std::mem::take(&mut self.operands);
         let spec = self.parsed.spec;
@@ -399,7 +400,7 @@ fn word_count(word: &Word) -> (usize, bool) {
     }
 }
 
-/// Whether a refspec updates a branch with another name than its source: `a:main`.
+/// Whether a refspec updates a branch whose name differs from the source: `a:main`.
 fn pushes_to_other_name(refspec: &str) -> bool {
     refspec.split_once(':').is_some_and(|(from, to)| from != to)
 }

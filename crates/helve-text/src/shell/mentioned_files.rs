@@ -1,9 +1,9 @@
-//! Files that a script mentions, and that a part of it which is not understood may open.
+//! Files that a script mentions and may open, although it is not visible which command opens them.
 //!
-//! In `set -- .env; cat "$1"`, it is unknown which file `cat` opens, but the name of the file is visible. One rule covers
-//! all such detours, through variables, arrays, defaults, pipes and evaluated text: if something in a script is only known
-//! when it runs, every word of the script may be a file that it opens. Besides, a variable that is passed to a program may
-//! name a file in any script.
+//! In `set -- .env; cat "$1"`, it is unknown which file `cat` opens, but the name of the file is visible. There are many
+//! such detours: variables, arrays, defaults, pipes, evaluated text. So if anything in a script is only known at run time,
+//! every word of the script may be a file that it opens. In every other script, only texts that a program gets through its
+//! environment or its standard input may be such files.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -190,8 +190,8 @@ fn has_unknown_effects(script: &Script) -> bool {
         || script.runs.iter().any(has_unknown_risk)
 }
 
-/// Whether a word of a command is only known at run time and may be a flag, a subcommand or code, or makes the program run
-/// others or read the names of its files from another file.
+/// Whether a command may do something that is not visible in its words: a word makes it run another program, or a word
+/// that is only known at run time may be a flag, a subcommand or code.
 fn has_unknown_risk(run: &ProgramRun) -> bool {
     let is_unknown = |risk: &Risk| {
         let is_dynamic = matches!(run.words.get(risk.word), Some(Word::Dynamic(_)));

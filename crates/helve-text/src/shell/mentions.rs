@@ -16,8 +16,7 @@ impl ProgramRun {
     }
 
     /// Returns the programs that are mentioned in the arguments of an unknown program, in code for an interpreter, or in
-    /// words of a known program that are not listed as harmless.
-    /// Nothing proves that these are not run.
+    /// words of a known program that are not listed as harmless. The command may run any of these.
     pub fn mentioned_programs(&self) -> Vec<String> {
         let mut mentioned = Vec::new();
         let risky = self.words_that_may_run();
@@ -38,8 +37,8 @@ impl ProgramRun {
         mentioned
     }
 
-    /// Returns the indices of words that are not listed as harmless, of the values of such flags, and of all words after
-    /// such a subcommand.
+    /// Returns the indices of the words that are not listed as harmless. The value of such a flag is included, and so are
+    /// all words after such a subcommand.
     fn words_that_may_run(&self) -> Vec<usize> {
         let may_run = |risk: &&Risk| match risk.kind {
             RiskKind::Unlisted | RiskKind::Runs => true,
@@ -90,7 +89,7 @@ impl ProgramRun {
     }
 }
 
-/// Returns the program that a command starts. If it is a launcher like `env`, also returns the program that it starts.
+/// Returns the program that a command starts. If that is a launcher like `env`, also returns the program after it.
 fn programs_of(command: &str) -> impl Iterator<Item = &str> {
     let mut is_program = true;
     let words = command.split_whitespace().filter(|word| !word.contains('='));

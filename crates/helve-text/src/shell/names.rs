@@ -70,7 +70,7 @@ pub(super) enum NameGroup {
     HostFlag,
     /// A flag of an [`NameGroup::Elsewhere`] command whose value mounts a file of this machine in the container.
     MountFlag,
-    /// A flag whose value is a file or folder that any program writes to.
+    /// A flag that names an output file or folder, whatever the program is.
     OutputFlag,
     /// The same for one program. The flag `-o` of gcc is written `gcc:-o`.
     OutputFlagOf,

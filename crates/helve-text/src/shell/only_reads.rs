@@ -65,7 +65,7 @@ fn shows_secret(word: &Word, args: &ParsedArgs) -> bool {
         || args.spec.secret_words.iter().any(|name| mentions(text, name))
 }
 
-/// Whether a program text contains a name other than as the field of an object.
+/// Whether code contains this name, not counting fields of objects.
 fn mentions(text: &str, name: &str) -> bool {
     let is_name_char = |c: char| c.is_ascii_alphanumeric() || c == '_';
     text.match_indices(name).any(|(at, _)| {

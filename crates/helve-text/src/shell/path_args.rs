@@ -53,9 +53,9 @@ fn targets_other_machine(walker: &Walker<'_>, run: usize) -> bool {
     false
 }
 
-/// Records the files of this machine that an argument about a container or another machine names: the first half of a
-/// mount, the values of some flags, addresses like `file://x`, and relative paths, because a container often sees the
-/// working directory.
+/// Records files of this machine in an argument about a container or another machine: the source of a mount, the values
+/// of some flags, and addresses like `file://x`. Relative paths count too, because the working directory is often mounted
+/// in the container.
 fn record_host_paths(walker: &mut Walker<'_>, text: &str, state: &ShellState, run: usize) {
     let words = &walker.script.runs[run].words;
     let shown: Vec<&str> = words.iter().map(Word::shown).collect();

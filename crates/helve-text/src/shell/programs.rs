@@ -67,7 +67,7 @@ pub(super) struct ProgramSpec {
     pub(super) program_risk: Option<RiskKind>,
     /// Flags that cancel `program_risk`.
     pub(super) harmless_with: Vec<&'static str>,
-    /// Flags with which files that are named by other flags are written, not only read.
+    /// Flags with which the program writes the files that other flags name, instead of only reading them.
     pub(super) creates_with: Vec<&'static str>,
     /// Flags with which operands with the role `read` are written too, like `-i` of `sed`.
     pub(super) in_place: Vec<&'static str>,
@@ -113,17 +113,18 @@ pub(super) struct ProgramSpec {
     pub(super) unshallow: Vec<&'static str>,
     /// Flags with which no directory is listed.
     pub(super) no_list: Vec<&'static str>,
-    /// Flags whose command runs in another directory.
+    /// Flags that take a command and run it in another directory.
     pub(super) other_dir: Vec<&'static str>,
-    /// Flags with which the inner command lacks variables of the environment.
+    /// Flags that remove environment variables from the inner command, like `-i` of `env`.
     pub(super) clears_env: Vec<&'static str>,
     /// Flags that make the program act on more than its operands, such as `--tags` of `git push`.
     pub(super) widens: Vec<&'static str>,
     /// Flags with which the program only reads.
     pub(super) only_reads_with: Vec<&'static str>,
-    /// Flags with which the program does not only read.
+    /// Flags that cancel `only_reads_with` and the property `only_reads`.
     pub(super) changes_with: Vec<&'static str>,
-    /// Flags with which the program still prints only unchanged lines of its input. Empty if it prints other things.
+    /// If the program has no other flags than these, it only prints whole lines of its input. Empty if it prints other
+    /// things.
     pub(super) passes_lines: Vec<&'static str>,
     /// Flags with which the program prints names of files.
     pub(super) lists_paths_with: Vec<&'static str>,
@@ -171,7 +172,7 @@ pub(super) struct ProgramTraits {
     pub(super) lists_packages: bool,
     /// Runs programs of packages. A rule for this program also covers them.
     pub(super) runs_packages: bool,
-    /// Does nothing but read the listed files and print.
+    /// Only reads files and prints.
     pub(super) only_reads: bool,
     /// The same, if it has no operands.
     pub(super) only_reads_alone: bool,
@@ -183,7 +184,7 @@ pub(super) struct ProgramTraits {
     pub(super) any_flag: bool,
     /// Words that start with `+` are flags.
     pub(super) plus_flags: bool,
-    /// Words that start with `+` are commands, unless they go to a line.
+    /// Words that start with `+` are commands, unless they only name a position, like `+50`.
     pub(super) plus_command: bool,
     /// Flags end at the first operand.
     pub(super) flags_first: bool,
@@ -209,7 +210,7 @@ pub(super) struct ProgramTraits {
     pub(super) runs_operands: bool,
     /// Runs other programs in ways that are not analyzed.
     pub(super) opaque_wrapper: bool,
-    /// Whatever it starts runs in another directory.
+    /// The commands that it starts run in another directory.
     pub(super) other_dir: bool,
     /// The files that it writes get their content from its input or from the network.
     pub(super) copies_input: bool,
@@ -245,7 +246,7 @@ pub(super) struct ProgramTraits {
     pub(super) names_from_input: bool,
     /// `-` is a file name, not a standard stream.
     pub(super) dash_is_file: bool,
-    /// Where the program writes, `-` is standard output.
+    /// As an output file, `-` is standard output.
     pub(super) dash_is_stdout: bool,
     /// Configuration files in the working directory can make it run programs.
     pub(super) obeys_local_config: bool,

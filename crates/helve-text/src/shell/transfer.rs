@@ -82,9 +82,9 @@ fn destination_flag(args: &ParsedArgs) -> Option<&Argument> {
 struct TransferMode {
     /// Creates a symbolic link whose target is the source as written.
     symbolic: bool,
-    /// The entries of a source directory go into the destination.
+    /// The entries of a source directory go into the destination, rather than the directory itself.
     copies_entries: bool,
-    /// The entries of a source directory go into the destination if the source ends with a slash.
+    /// The same, but only for a source that ends with a slash.
     slash_copies_entries: bool,
     /// Directories are copied or moved with everything below them.
     is_recursive: bool,
@@ -112,9 +112,10 @@ fn add_transfer(
             Word::Dynamic(dynamic) => FileTarget::Unknown(dynamic.shown.clone()),
         };
         let text = target_text(&from);
-        let names_contents = matches!(text.rsplit('/').next(), Some("." | ".."))
+        // `cp -r a/. b` copies the entries of `a`.
+        let source_copies_entries = matches!(text.rsplit('/').next(), Some("." | ".."))
             || mode.slash_copies_entries && text.ends_with('/');
-        let copies_entries = mode.copies_entries || names_contents;
+        let copies_entries = mode.copies_entries || source_copies_entries;
         let TransferMode { symbolic, is_recursive, .. } = mode;
         let transfer = Transfer { from, to, symbolic, copies_entries, is_recursive };
         if walker.check_limits() && !walker.script.transfers.contains(&transfer) {
@@ -129,8 +130,8 @@ fn target_text(target: &FileTarget) -> &str {
     }
 }
 
-/// Returns the files to which the old content of a changed file is copied: `d/a.bak` for `sed -i.bak … d/a`. In a suffix
-/// with `*`, each `*` stands for the file's name: `d/old_a` for `sed -i'old_*' … d/a`.
+/// Returns the backups that an in-place edit of a file makes: `d/a.bak` for `sed -i.bak … d/a`. In a suffix with `*`, each
+/// `*` stands for the file's name: `d/old_a` for `sed -i'old_*' … d/a`.
 pub(super) fn backups(args: &ParsedArgs, file: &Word) -> Vec<Word> {
     let is_suffix = |it: &&Argument| {
         it.role == ArgRole::Text

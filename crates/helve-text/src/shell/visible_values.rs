@@ -1,8 +1,8 @@
-//! Values that are visible in a script, although it is not certain that a variable holds them when it is used.
+//! Values that a variable probably holds, because they are visible in the script.
 //!
-//! The analysis treats arrays, positional parameters and variables that `read` sets as unknown. If such a variable is set in
-//! one place only, the texts there are what it stands for: `.env` in `f=(.env); cat "${f[@]}"`. A program that gets the
-//! variable accesses these files, besides others that are unknown.
+//! The analysis treats arrays, positional parameters and variables that `read` sets as unknown. But if the script sets such
+//! a variable in one place only, the variable stands for the texts there: `.env` in `f=(.env); cat "${f[@]}"`. A program that
+//! gets the variable is assumed to access these files, besides unknown ones.
 
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ impl VisibleValues {
 }
 
 impl Walker<'_> {
-    /// Notes the value of an assignment.
+    /// Records the value of an assignment.
     pub(super) fn note_assignment(&mut self, assignment: &Assignment, state: &ShellState) {
         let name = &assignment.name;
         match &assignment.value {
@@ -88,7 +88,7 @@ impl Walker<'_> {
         }
     }
 
-    /// Notes the values of the variable of a loop. Without words, the loop iterates over the positional parameters.
+    /// Records the values of a loop variable. Without words, the loop iterates over the positional parameters.
     pub(super) fn note_loop_variable(&mut self, name: &str, words: Option<&[Word]>) {
         let texts = match words {
             Some(words) => {
@@ -104,7 +104,7 @@ impl Walker<'_> {
         self.visible_values.add(name, texts);
     }
 
-    /// Notes the value of a variable that a command like `read` sets.
+    /// Records the value of a variable that a command like `read` sets.
     pub(super) fn note_read_variable(&mut self, call: &Invocation<'_>, argument: &Argument) {
         let Some(name) = argument.value.literal() else { return };
         let is_variable = |it: &&Argument| it.role == ArgRole::Variable;

@@ -20,11 +20,11 @@ use super::{
 
 /// Maximum number of programs that are recorded for a script.
 const MAX_RUNS: usize = 1_000;
-/// Maximum number of nodes of a script and of all texts inside it, like that of `sh -c`.
+/// Maximum number of syntax nodes in a script, including the scripts inside it, like the argument of `sh -c`.
 const MAX_NODES: usize = 20_000;
-/// Maximum depth of texts inside texts: `sh -c "sh -c …"`.
+/// Maximum nesting depth of scripts inside scripts: `sh -c "sh -c …"`.
 const MAX_TEXT_DEPTH: usize = 6;
-/// Maximum depth of programs inside programs: `env nice timeout …`.
+/// Maximum nesting depth of programs that start programs: `env nice timeout …`.
 const MAX_WRAPPER_DEPTH: usize = 16;
 
 /// Walks a script and collects everything that it may do.
@@ -348,8 +348,8 @@ impl<'a> Walker<'a> {
         self.record_arithmetic(&raw.pieces, &raw.shown, state);
     }
 
-    /// Records `b` and `c` of `a && b || c`. Up to the first `||`, all parts before have succeeded. After it, each of them
-    /// may or may not have run.
+    /// Walks `b` and `c` of `a && b || c`. Before the first `||`, a command only runs if all earlier ones succeeded. After it,
+    /// each of the earlier ones may or may not have run.
     fn walk_and_or(
         &mut self,
         rest: &[(Connector, Node)],
@@ -380,7 +380,7 @@ impl<'a> Walker<'a> {
             let mut inner = state.clone();
             (self.known_output, self.line_filter) = (None, LineFilter::Other);
             self.walk_node(node, &mut inner, &stdin);
-            // In a compound command, other commands than `find` may print too.
+            // In a compound command, commands other than `find` may print too.
             let known_output = self.known_output.take().filter(|_| matches!(node, Node::Simple(_)));
             // A filter may pass on the names that it gets.
             let filter = match node {
@@ -428,7 +428,7 @@ impl<'a> Walker<'a> {
         state.join(&inner);
     }
 
-    /// Records a keyword that a rule may name like a program.
+    /// Records a keyword such as `time` as a run, because a rule may name it like a program.
     fn record_keyword(&mut self, word: &str) {
         if self.check_limits() {
             self.script.runs.push(ProgramRun {
@@ -491,7 +491,7 @@ impl<'a> Walker<'a> {
         self.script.runs.len() - 1
     }
 
-    /// Records that a word is the path of a program or script, with the files that it may name.
+    /// Records that a word is the path of a program or script, and to which files it may refer.
     pub(super) fn record_code_path(
         &mut self,
         run: usize,

@@ -96,7 +96,7 @@ pub(super) fn record_inner_command(
     walker.env_is_cleared = outer_env;
 }
 
-/// Notes the values of `NAME=value` words before a program, which gets them through its environment.
+/// Records the values of `NAME=value` words before a program, which gets them through its environment.
 fn mention_assignments(walker: &mut Walker<'_>, words: &[Word]) {
     let values = words.iter().map_while(|word| word.prefix().split_once('='));
     values.for_each(|(_, value)| walker.mentioned_texts.add_passed(value));
@@ -191,7 +191,7 @@ fn take_assignments(words: &mut Vec<Word>) -> Vec<String> {
     assignments.iter().filter(is_harmful).map(|word| word.shown().to_string()).collect()
 }
 
-/// Whether `xargs` splits its input at another character than the end of a line.
+/// Whether `xargs` splits its input at a character other than the end of a line.
 fn splits_at_other_char(args: &ParsedArgs) -> bool {
     let is_delimiter =
         |it: &&Argument| matches!(it.flag.as_deref(), Some("-d" | "--delimiter" | "-E" | "--eof"));

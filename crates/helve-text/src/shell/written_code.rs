@@ -10,8 +10,8 @@ use super::{DoubtKind, FileTarget, ProgramRun, Script, Word, WordRole, path_args
 /// Maximum number of texts in which paths are looked for.
 const MAX_TEXTS: usize = 64;
 
-/// Records a doubt for each file that the script runs, if the script also writes text to a file of the same name. The text
-/// may be any text of the script, so the paths in all of them are recorded.
+/// Records a doubt for each file that the script runs, if the script also writes text to a file of the same name. It is
+/// unknown which text of the script that is, so the paths in all of its texts are recorded.
 pub(super) fn record(walker: &mut Walker<'_>) {
     let config: Vec<String> = repository_files(&walker.script).map(str::to_string).collect();
     for path in config {
