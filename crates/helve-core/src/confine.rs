@@ -37,7 +37,7 @@ impl Sandbox {
 }
 
 /// Returns what a sandboxed command may write; `None` if the sandbox is off. `root` is the workspace, `scratch` the
-/// command's folder for temporary files. Both are absolute, with every link followed.
+/// command's folder for temporary files. Both are absolute paths without links.
 ///
 /// With [`Sandbox::WorkspaceWrite`] the workspace is writable with two exceptions: its *protected* paths, such as
 /// `.git/hooks`, are read-only; and because it is a *guarded* folder, no new git repository can be created anywhere in
@@ -67,7 +67,7 @@ pub fn plan(
     })
 }
 
-/// The git folders of a linked worktree, each absolute and with every link followed.
+/// The git folders of a linked worktree, as absolute paths without links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkedWorktree {
     /// The worktree's own folder, below `worktrees` of the repository.

@@ -1,5 +1,5 @@
-//! The only way files change: lock, write a temporary file, compare the old file, read back, sync, rename, unlock. All files
-//! or none.
+//! Changes files: either all files of a commit or none. Every change that Helve makes to a file goes through here. The steps:
+//! lock, write a temporary file, compare the old file, read back, sync, rename, unlock.
 
 mod existing;
 #[cfg(any(test, feature = "faults"))]
@@ -136,6 +136,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
+    /// Adds a target and returns its index.
     fn target(
         &mut self,
         at: &'a Place,

@@ -1,14 +1,14 @@
 //! Sandboxes a process: restricts what it may write, connect to and interfere with.
 //!
 //! Three mechanisms are combined, because each has gaps:
-//! - Private namespaces. In that of mounts, everything is read-only except the writable folders. Protected paths inside
-//!   these are read-only mounts again, and hidden paths are covered. `/dev` has only harmless devices, and terminals and
-//!   shared memory of its own. This also prevents `chmod` and `utime`, which Landlock does not. Memory that
-//!   processes share by System V IPC and, where possible, process ids are private too.
+//! - Private namespaces. In the mount namespace, everything is read-only except the writable folders. Protected paths inside
+//!   these are mounted read-only, and hidden paths are covered by empty mounts. `/dev` has only harmless devices, and its own
+//!   terminals and shared memory. Read-only mounts also prevent `chmod` and `utime`, which Landlock does not. System V IPC
+//!   and, where possible, process ids have private namespaces too.
 //! - Landlock prevents writing to devices, tracing or signalling processes outside the sandbox, and connecting to
 //!   abstract sockets.
 //! - seccomp prevents network sockets, and the system calls that could undo the other two mechanisms. Calls that create or
-//!   write files are made by a broker, which refuses some names at any depth.
+//!   write files are made by another process, the broker, which refuses names like `.git` at any depth.
 //!
 //! An unprivileged user gets the mount namespace through a user namespace. If any of the three is unavailable, nothing
 //! is confined and the reason is reported.
@@ -55,16 +55,16 @@ use helve_core::process::SandboxPlan;
 /// Which system calls of a confined process are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallWatch {
-    /// Those that are denied, and those that change files: a broker makes them and refuses protected names.
+    /// Denied calls, and calls that change files. The broker makes the latter, and refuses protected names.
     Files,
-    /// Those that are denied, if the system can report them.
+    /// Denied calls, if the system can report them.
     Denials,
-    /// None. The plan must be one of [`without_watch`], because missing names are not protected.
+    /// None. The plan must come from [`without_watch`], because the program could create missing protected paths.
     Off,
 }
 
 impl CallWatch {
-    /// What a plan needs.
+    /// Returns what a plan needs.
     pub fn for_plan(plan: &SandboxPlan) -> CallWatch {
         match plan.guarded.is_empty() && plan.protected.is_empty() {
             true => CallWatch::Denials,
@@ -73,16 +73,16 @@ impl CallWatch {
     }
 }
 
-/// Which processes a confined process can name.
+/// Which processes a confined process can refer to by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PidNamespace {
     /// Only those of its own sandbox.
     Own,
-    /// All. It cannot signal, trace or change others either way.
+    /// All processes. Even so, it cannot signal, trace or change those outside its sandbox.
     Shared,
 }
 
-/// A process that has entered the namespaces of a plan, and is not restricted otherwise yet.
+/// A process that has entered the namespaces of a plan, and has no other restrictions yet.
 #[cfg(target_os = "linux")]
 pub struct EnteredNamespaces {
     owner: mounts::NamespaceOwner,
@@ -105,8 +105,9 @@ pub fn enter_namespaces(plan: &SandboxPlan, pids: PidNamespace) -> io::Result<En
 
 #[cfg(target_os = "linux")]
 impl EnteredNamespaces {
-    /// Continues in a new process, whose end this process only waits for. Between the two is a third one, the broker. Fails
-    /// if the system does not allow a `/proc` for a PID namespace; then [`PidNamespace::Shared`] may work.
+    /// Returns in a new process, a grandchild of this one. The process between them becomes the broker, and this process
+    /// only waits for the new one to end. Fails if the system does not allow a `/proc` for a PID namespace; then
+    /// [`PidNamespace::Shared`] may work.
     pub fn start_helpers(self, plan: &SandboxPlan) -> io::Result<HelpedProcess> {
         let link = helpers::continue_inside(self.pids, self.owner, plan)?;
         Ok(HelpedProcess { entered: self, link })
@@ -120,7 +121,7 @@ pub struct HelpedProcess {
     link: helpers::BrokerLink,
 }
 
-/// What [`HelpedProcess::restrict`] achieved.
+/// The result of [`HelpedProcess::restrict`].
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub enum Restricted {
@@ -132,8 +133,8 @@ pub enum Restricted {
 
 #[cfg(target_os = "linux")]
 impl HelpedProcess {
-    /// Restricts this process and its future children permanently. Execute the program after this. If the calls that
-    /// [`CallWatch::Files`] needs cannot be watched, the program must not be executed.
+    /// Restricts this process and its future children permanently. Execute the program after this, unless the result is
+    /// [`Restricted::Unwatched`] and the plan needs [`CallWatch::Files`].
     pub fn restrict(self, plan: &SandboxPlan, watch: CallWatch) -> io::Result<Restricted> {
         let EnteredNamespaces { owner, pids, folder } = &self.entered;
         // The process is still in the folder of the old mount. Enter the folder again to reach the new mount.

@@ -1,4 +1,4 @@
-//! Finds what a sandbox denied a command, in the command's output and in the system's reports.
+//! Finds out what a sandbox denied a command, from the command's output and the kernel's reports.
 //!
 //! Programs word their error messages differently. A message counts only if the plan really denies what it is about: a
 //! path that may not be written, a path that is hidden, or the network if it is off.
@@ -20,7 +20,7 @@ pub enum SandboxDenial {
     Tracing,
     /// Writing to protected files. The output does not say which.
     Protected,
-    /// Writing to a file that is also known by a name that may not be written.
+    /// Writing to a file that has another hard link, which may not be written.
     HardLink,
     /// Writing to git folders. The system does not let Helve check such writes, so all of them are denied.
     GitFolders,
@@ -31,8 +31,8 @@ pub const MAX_DENIALS: usize = 10;
 /// Lines with more bytes than this are not searched for error messages.
 const MAX_LINE_BYTES: usize = 4096;
 
-/// Returns what the plan denied a command that ran in `folder`: first what the output mentions, in order and each once, then
-/// what only the system reported.
+/// Returns what the plan denied a command that ran in `folder`: first what the output mentions, in order and without
+/// repetitions, then what only the kernel reported.
 pub fn find_denials(
     plan: &SandboxPlan,
     folder: &Path,

@@ -31,7 +31,7 @@ pub enum PathChange {
     Move,
 }
 
-/// Where a file may be changed, by the innermost folder of a plan around it.
+/// Whether a file may be changed. The innermost folder of a plan that contains the file decides.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
     /// In a writable folder, where changes are seen by everybody.
@@ -42,8 +42,8 @@ pub enum Area {
     ReadOnly,
 }
 
-/// A plan, prepared for checking many paths. All paths are absolute, with every link followed, and as the system returns
-/// them: no empty names, no `.` and `..`, no slash at the end.
+/// A plan, prepared for checking many paths. All paths are absolute and in the form that the kernel returns: without links,
+/// empty names, `.`, `..` and a slash at the end.
 #[derive(Debug)]
 pub struct NameGuard {
     protected: HashSet<EncodedPath>,
@@ -95,7 +95,7 @@ impl NameGuard {
     ) -> bool {
         let path = encoded(path);
         let innermost = self.innermost(path);
-        // A writable folder itself contains protected paths too, but it is a mount, which cannot be replaced.
+        // A writable folder also contains protected paths, but it is a mount point, which cannot be replaced.
         let is_area = innermost.is_some_and(|(_, relative)| relative.is_empty());
         if !is_area && self.is_protected(path, change) {
             return true;

@@ -2,8 +2,8 @@
 //!
 //! Whether a call is allowed depends on a path in the program's memory. If the kernel made the call after a check, another
 //! thread could change the path in between. So the kernel suspends the call, and this process makes it in place of the
-//! program: it reads the path once, opens the folder, checks the name, and changes the entry in this very folder. The program
-//! gets the result. This process lives in the same namespaces and has the same rights, so it can do nothing more.
+//! program: it reads the path once, opens the folder, checks the name, and changes the entry in the folder that it opened. The
+//! program gets the result. This process lives in the same namespaces and has the same rights to files as the program.
 
 mod caller;
 mod links;
@@ -60,7 +60,7 @@ enum CallResult {
 /// A call that opens a named pipe.
 struct WaitingOpen {
     id: u64,
-    /// A handle that can be read from if the program wants to read, else one that only refers to the pipe.
+    /// Open for reading if the program wants to read. Otherwise it only refers to the pipe.
     pipe: OwnedFd,
     flags: OFlags,
 }
@@ -83,7 +83,7 @@ impl CallError {
     fn errno(self) -> Errno {
         match self {
             CallError::System(error) => error,
-            // What protected mounts answer.
+            // The same error as for a path that is mounted read-only.
             CallError::Refused(_) => Errno::ROFS,
         }
     }
@@ -111,7 +111,7 @@ impl<'p> Broker<'p> {
         self.listener.as_fd()
     }
 
-    /// Whether a call waits for something else than the listener.
+    /// Whether a call waits until somebody opens the other end of a named pipe.
     pub(super) fn has_waiting(&self) -> bool {
         !self.waiting.is_empty()
     }
@@ -155,7 +155,7 @@ impl<'p> Broker<'p> {
     fn perform(&self, call: &libc::seccomp_notif, number: i64) -> Result<CallResult, CallError> {
         let thread = i32::try_from(call.pid).map_err(|_| Errno::SRCH)?;
         let caller = Caller::new(thread, &self.threads);
-        // A process of root may have become another user.
+        // A process that started as root may have become another user.
         let status = if self.is_root { Some(caller.status()?) } else { None };
         let ids = status.as_ref().map(|status| &status.ids);
         let other = ids.filter(|ids| ids.user != 0 || ids.group != 0);
@@ -208,7 +208,7 @@ impl<'p> Broker<'p> {
     fn report(&mut self, denied: DeniedCall) {
         if !self.reported.contains(&denied) {
             self.reported.push(denied);
-            // Nobody may be interested.
+            // The receiver may be gone.
             rustix::io::write(&self.reports, &[listener::encode(denied)]).unwrap_or_default();
         }
     }

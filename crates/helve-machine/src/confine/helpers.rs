@@ -6,8 +6,8 @@
 //!   program
 //! ```
 //!
-//! In an own PID namespace, init is the first process. The first process has unusual rules about signals, so the program
-//! cannot be the first.
+//! In a PID namespace of its own, init is the process with id 1. Signals have other default effects on this process, so the
+//! program cannot be in its place.
 
 use std::ffi::CStr;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -33,7 +33,7 @@ use super::{DenialListener, PidNamespace, syscalls, with_context};
 /// Process name of the relay and of init.
 pub const SANDBOX_HELPER: &CStr = c"helve-sandbox";
 
-/// How long the broker waits before it tries again to open a named pipe that nobody reads from.
+/// How long the broker waits before it tries again to open a named pipe whose other end is not open.
 const PIPE_INTERVAL: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
 
 /// The program's connection to init.
@@ -42,8 +42,8 @@ pub(super) struct BrokerLink {
     reports: OwnedFd,
 }
 
-/// Continues in a new process: the program. This process only waits for it. All processes but this one are restricted by
-/// Landlock.
+/// Returns in a new process, which will execute the program. This process becomes the relay. It is the only one that Landlock
+/// does not restrict.
 pub(super) fn continue_inside(
     pids: PidNamespace,
     owner: NamespaceOwner,
@@ -55,7 +55,7 @@ pub(super) fn continue_inside(
         relay(&status)
     }
     drop(status);
-    // Init ends with the relay, until the program has ended.
+    // Until the program has ended, init is killed when the relay ends.
     set_parent_process_death_signal(Some(Signal::KILL))?;
     match pids {
         PidNamespace::Own => {
@@ -64,7 +64,7 @@ pub(super) fn continue_inside(
             mount("proc", "/proc", "proc", flags, None)
                 .map_err(|err| with_context("mounting /proc", err))?;
         }
-        // The first process of a PID namespace gets the orphans anyway.
+        // In a PID namespace of its own, init becomes the parent of orphans anyway.
         PidNamespace::Shared => {
             rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
         }
@@ -84,7 +84,7 @@ pub(super) fn continue_inside(
 }
 
 impl BrokerLink {
-    /// Gives the handle on which the kernel reports calls to the broker.
+    /// Gives the broker the handle on which the kernel reports calls.
     pub(super) fn hand_over(self, listener: &OwnedFd) -> io::Result<DenialListener> {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
@@ -219,11 +219,11 @@ fn reap(program: Pid, reporter: &mut Option<OwnedFd>) -> Children {
     }
 }
 
-/// Gives up everything that only the program needs. In particular its output must end with its processes.
+/// Closes everything that only the program needs. Otherwise its output pipes would stay open after its processes ended.
 fn prepare_helper(kept: &[BorrowedFd<'_>]) {
     syscalls::block_signals();
     syscalls::close_others(kept);
-    // The current folder belongs to a mount that nothing hides.
+    // The current folder is still in the old mount, in which nothing is hidden.
     rustix::process::chdir("/").unwrap_or_default();
     rustix::thread::set_name(SANDBOX_HELPER).unwrap_or_default();
 }

@@ -89,14 +89,14 @@ pub(super) fn build(plan: &SandboxPlan) -> io::Result<()> {
         steps.push((path, MountStep::Show(tree)));
     }
     for copied in plan.copied.iter().filter(|copied| copied.folder.is_dir()) {
-        // Not every file system can keep the changes. Then the folder is only readable.
+        // Not every file system can store the changes. If this one cannot, the folder stays read-only.
         if let Ok(tree) = copied_tree(copied) {
             steps.push((copied.folder.clone(), MountStep::Copy(tree)));
         }
     }
     steps.extend(plan.hidden.iter().map(|path| (path.clone(), MountStep::Hide)));
-    // Outer folders come first; mounted later, they would hide the inner mounts. The sort keeps a path that is both shown
-    // and hidden hidden.
+    // Outer folders are mounted first, because they would hide inner mounts that exist already. The sort is stable, so a path
+    // that is to be both shown and hidden ends up hidden.
     steps.sort_by(|(one, _), (other, _)| one.cmp(other));
     let devices = DeviceFolder::prepare()?;
     let root = open_tree(CWD, "/", OpenTreeFlags::OPEN_TREE_CLOEXEC)
@@ -130,7 +130,7 @@ pub(super) fn build(plan: &SandboxPlan) -> io::Result<()> {
     protect(plan)?;
     match plan.network {
         Network::On => hide_services(&plan.writable),
-        // Nothing can be connected to.
+        // No socket can be connected to.
         Network::Off => Ok(()),
     }
 }
@@ -151,7 +151,7 @@ fn copied_tree(copied: &CopiedFolder) -> io::Result<OwnedFd> {
         fsconfig_create(&context)?;
         let flags = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
         let tree = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, flags)?;
-        // The system makes its folder inaccessible, which would keep Helve from removing it later.
+        // The kernel makes its work folder inaccessible, which would keep Helve from removing it later.
         fs::set_permissions(work.join("work"), fs::Permissions::from_mode(0o700))
             .unwrap_or_default();
         Ok(tree)
@@ -182,7 +182,7 @@ enum HiddenKind {
 fn hide(path: &Path) -> io::Result<HiddenKind> {
     let result = match fs::symlink_metadata(path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(HiddenKind::Missing),
-        // What cannot be inspected cannot be read either, but a writable parent might be changed to allow it.
+        // A path that cannot be inspected cannot be read either. But the program might change that in a writable parent.
         Err(err) => Err(err),
         Ok(metadata) if metadata.is_dir() => {
             mount_tmpfs(path, c"mode=0755,size=64k").map(|()| HiddenKind::Folder)
@@ -224,7 +224,7 @@ fn protect(plan: &SandboxPlan) -> io::Result<()> {
     protected.sort();
     for path in protected {
         let Some(target) = placeholders::mount_target(plan, path)? else { continue };
-        // Without a placeholder, the broker refuses to create it.
+        // A missing path without a placeholder: the broker refuses to create it.
         if !fs::exists(&target.path).unwrap_or(true) {
             continue;
         }
@@ -272,7 +272,7 @@ fn hide_services(writable: &[PathBuf]) -> io::Result<()> {
         Some(_) => PathBuf::from(format!("{service}{user}")),
         None => PathBuf::from(service),
     });
-    // The sockets that exist now: agents for keys, desktops, databases and whatever else listens.
+    // The sockets that exist now, such as those of key agents, desktops and databases.
     let table = fs::read_to_string("/proc/net/unix").unwrap_or_default();
     let sockets = socket_paths(&table).take(MAX_SOCKETS);
     for path in services.chain(sockets) {

@@ -1,8 +1,9 @@
-//! Protects names where system calls cannot be watched: git folders are read-only, and placeholders stand for protected
-//! paths that do not exist while a program runs.
+//! Protects names if system calls cannot be watched: git folders are read-only as a whole, and missing protected paths are
+//! replaced by placeholders while a program runs.
 //!
-//! A missing path cannot be a mount point, so a confined program could create it. An empty folder is harmless to
-//! everybody else (git ignores it, and nothing is lost when it is removed), and several Helve processes can share it.
+//! A missing path cannot be a mount point, so a confined program could create it. A placeholder is an empty folder. That is
+//! harmless to everybody else (git ignores it, and nothing is lost when it is removed), and several Helve processes can
+//! share it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -25,7 +26,7 @@ pub struct Placeholders {
 /// How many folders below a guarded one are searched for git folders.
 const MAX_SEARCHED: usize = 2_000;
 
-/// Returns a plan that protects git folders without watching calls: as a whole.
+/// Returns a plan that works without watching calls: it protects git folders as a whole.
 pub fn without_watch(plan: &SandboxPlan) -> SandboxPlan {
     let mut plan = plan.clone();
     for guarded in std::mem::take(&mut plan.guarded) {
@@ -36,7 +37,8 @@ pub fn without_watch(plan: &SandboxPlan) -> SandboxPlan {
     plan
 }
 
-/// Returns the `.git` of a folder, which may be missing, and those below it, as far as they are searched.
+/// Returns the path of `.git` in a folder, even if it is missing, and the existing ones below it. Searches at most
+/// [`MAX_SEARCHED`] folders.
 fn git_folders(top: &Path) -> Vec<PathBuf> {
     let mut found = vec![top.join(".git")];
     let mut folders = vec![top.to_path_buf()];

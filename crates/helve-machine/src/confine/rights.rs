@@ -29,7 +29,7 @@ const KEPT_BY_ROOT: CapabilitySet = CapabilitySet::CHOWN
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeptCapabilities {
     OfProgram,
-    /// The broker also reads paths from the memory of processes, even of those that do not allow it.
+    /// The broker also reads paths from the memory of processes, even if they do not allow it.
     OfBroker,
 }
 
@@ -56,7 +56,7 @@ pub(super) fn drop_capabilities(owner: NamespaceOwner, kept: KeptCapabilities) -
     drop_all().map_err(|err| with_context("dropping capabilities", err))
 }
 
-/// Sets the limits of each process. Limits that are stricter already stay.
+/// Sets the limits of each process. Limits that are already stricter are kept.
 pub(super) fn limit(limits: SandboxLimits) -> io::Result<()> {
     let SandboxLimits { memory, processes, file_size } = limits;
     for (resource, limit) in
@@ -82,10 +82,10 @@ pub(super) fn restrict(plan: &SandboxPlan) -> io::Result<()> {
     }
 }
 
-/// Keeps this process and its children from signalling and tracing the broker, which stays in the domain around theirs.
+/// Keeps this process and its children from signalling and tracing the broker, by moving them into an inner Landlock domain.
 pub(super) fn separate_from_broker() -> io::Result<()> {
     let separate = || -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        // It handles no access to files: what it did not allow explicitly would be denied.
+        // The ruleset handles no access to files, because it would deny all access that it does not allow explicitly.
         let rules = Ruleset::default().scope(Scope::from_all(LANDLOCK_ABI))?;
         rules.create()?.restrict_self()?;
         Ok(())

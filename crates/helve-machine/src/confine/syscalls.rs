@@ -67,7 +67,7 @@ pub(super) fn has_seccomp() -> bool {
 }
 
 /// Installs a filter that suspends calls, and returns the handle on which the kernel reports them. Once a call was received
-/// from the handle, only a deadly signal interrupts it, so that it is never made twice.
+/// from the handle, only a fatal signal interrupts it, so that it is never made twice.
 pub(super) fn install_listener(filter: &[sock_filter]) -> io::Result<OwnedFd> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).map_err(io::Error::other)?,
@@ -144,7 +144,7 @@ pub(super) fn answer_with_handle(
     if added >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Lets the kernel run the listening process at once, on the processor of the calling one. Linux before 6.6 does not know
+/// Makes the kernel run the listening process at once, on the CPU of the calling process. Linux before 6.6 does not support
 /// this and is only slower.
 pub(super) fn wake_at_once(listener: BorrowedFd<'_>) {
     const SYNC_WAKE_UP: libc::c_ulong = 1;
@@ -170,7 +170,7 @@ pub(super) fn bytes_to_page_end(address: u64) -> usize {
     PAGE - usize::try_from(address).unwrap_or(0) % PAGE
 }
 
-/// Reads memory of another process, all of it in one page. Returns the number of bytes.
+/// Reads memory of another process, which must lie within one page. Returns the number of bytes.
 pub(super) fn read_memory(thread: i32, address: u64, buffer: &mut [u8]) -> io::Result<usize> {
     let start = usize::try_from(address).map_err(io::Error::other)?;
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
@@ -186,7 +186,7 @@ pub(super) fn read_memory(thread: i32, address: u64, buffer: &mut [u8]) -> io::R
 pub(super) fn set_file_ids(user: u32, group: u32, groups: &[u32]) {
     // SAFETY: the calls change only this process, and the kernel reads the list during the call.
     unsafe {
-        // The user comes last if it is another one, because it may lose the right to change groups.
+        // A switch to another user comes last, because that user may not be allowed to change groups.
         if user == 0 {
             libc::setfsuid(user);
         }
@@ -257,7 +257,7 @@ pub(super) fn child_signals() -> io::Result<OwnedFd> {
     }
 }
 
-/// Reads and drops what a handle that does not block has.
+/// Discards the data that can be read from a non-blocking handle.
 pub(super) fn drain(handle: BorrowedFd<'_>) {
     let mut buffer = [0_u8; 1024];
     while rustix::io::read(handle, &mut buffer).is_ok_and(|count| count > 0) {}

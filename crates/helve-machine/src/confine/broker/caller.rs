@@ -25,7 +25,7 @@ pub(super) struct ThreadStatus {
     pub(super) umask: u32,
     /// The process that the thread belongs to.
     pub(super) process: u32,
-    /// Whom the thread accesses files as.
+    /// The user and the groups that the thread accesses files as.
     pub(super) ids: FileIds,
 }
 
@@ -80,7 +80,7 @@ impl KnownThreads {
     }
 }
 
-/// The longest path that the kernel accepts, with its end.
+/// Maximum length of a path that the kernel accepts, including the NUL at its end.
 const MAX_PATH: usize = 4096;
 
 impl<'a> Caller<'a> {
@@ -95,7 +95,7 @@ impl<'a> Caller<'a> {
         openat(CWD, path, flags | OFlags::CLOEXEC, Mode::empty())
     }
 
-    /// Reads a path from its memory.
+    /// Reads a path from the caller's memory.
     pub(super) fn path(&self, address: u64) -> Result<Vec<u8>, Errno> {
         let mut buffer = vec![0; MAX_PATH];
         let mut length = 0;
@@ -177,7 +177,7 @@ impl ThreadStatus {
             lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap_or_default()
         };
         let numbers = |name| line(name).split_whitespace().filter_map(|it| it.parse().ok());
-        // An id or umask that cannot be read is one without rights.
+        // If an id or the umask cannot be read, one without rights is used.
         const NOBODY: u32 = 65534;
         Ok(ThreadStatus {
             umask: u32::from_str_radix(line("Umask").trim(), 8).unwrap_or(0o077),

@@ -1,7 +1,7 @@
 //! Finds out whether all names of a file with several hard links are in the sandbox.
 //!
-//! Whoever writes to such a file changes it under all its names. The kernel tells their number, but not where they are, so
-//! the writable folders are searched for them. A file with a name that is not found there may not be written.
+//! A write to such a file changes it under all its names. The kernel reports how many names there are, but not where, so the
+//! writable folders are searched for them. If fewer names are found there, the file may not be written.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
@@ -15,20 +15,20 @@ use rustix::fs::{
     CWD, Mode, OFlags, ResolveFlags, Stat, StatVfsMountFlags, fstat, fstatvfs, openat2,
 };
 
-/// How many entries are searched. What is beyond counts as outside.
+/// Maximum number of directory entries that are searched. Names beyond that count as outside.
 const MAX_ENTRIES: usize = 500_000;
 
-/// Names of files with several names, as far as they are known.
+/// The known names of files that have several.
 #[derive(Default)]
 pub(super) struct LinkedFiles(RefCell<KnownNames>);
 
 type KnownNames = HashMap<FileId, BTreeSet<PathBuf>>;
 
-/// Device and number of a file.
+/// Device and inode number of a file.
 type FileId = (u64, u64);
 
 impl LinkedFiles {
-    /// Whether a file has all its names in writable folders, where none of them is protected.
+    /// Whether all names of a file are in writable folders, and none of them is protected.
     pub(super) fn are_all_inside(
         &self,
         file: &Stat,
@@ -50,7 +50,7 @@ impl LinkedFiles {
         is_inside
     }
 
-    /// Remembers names of a file to which a program in the sandbox has added one.
+    /// Records the old and the new name of a file to which a program in the sandbox added a hard link.
     pub(super) fn add(&self, file: &Stat, names: [Option<&Path>; 2]) {
         let mut known = self.0.borrow_mut();
         let known = known.entry((file.st_dev, file.st_ino)).or_default();
@@ -83,7 +83,7 @@ fn search(plan: &SandboxPlan) -> KnownNames {
     names
 }
 
-/// Whether a path, without following links, still names a file and may be written.
+/// Whether a path still names this file and may be written. Symbolic links are not followed.
 fn is_writable_name(path: &Path, file: FileId, guard: &NameGuard) -> bool {
     let has_head = |levels: usize| {
         let folder = path.ancestors().nth(levels);

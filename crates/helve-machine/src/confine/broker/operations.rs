@@ -19,7 +19,8 @@ use super::places::{
 };
 use super::{Arguments, Broker, CallError, CallResult};
 
-/// How many links a path may end with, and how often a file is tried that others create and remove.
+/// Maximum number of links that are followed at the end of a path, and of attempts to open a file that others keep creating
+/// and removing.
 const MAX_ATTEMPTS: usize = 40;
 
 /// The handle number that stands for the current folder.
@@ -47,7 +48,7 @@ enum Found {
 struct ExistingFile {
     /// `None` for what has no name, such as a pipe or a deleted file.
     place: Option<Place>,
-    /// A handle that refers to it without opening it.
+    /// A handle that refers to the file without opening it.
     file: OwnedFd,
     status: Stat,
 }
@@ -133,7 +134,7 @@ impl Call<'_> {
                 return Err(Errno::NOENT.into());
             }
             match self.create_file(&missing, flags, mode) {
-                // Somebody else has created it since.
+                // Somebody else has created it in the meantime.
                 Err(CallError::System(Errno::EXIST)) if !is_new => place = missing,
                 Ok(handle) => return Ok(handle_result(handle, flags)),
                 Err(error) => return Err(error),
@@ -142,8 +143,8 @@ impl Call<'_> {
         Err(Errno::LOOP.into())
     }
 
-    /// Opens or creates a regular file in a writable folder, with as few calls as possible. `None` if it is something else,
-    /// or if the call may have to fail, so that the slower way finds the right error.
+    /// Opens or creates a regular file in a writable folder, with as few calls as possible. Returns `None` for anything else,
+    /// and if the call may have to fail. Then the caller takes a slower way, which finds the right error.
     fn open_direct(
         &self,
         path: &DirectPath<'_>,
@@ -154,7 +155,7 @@ impl Call<'_> {
         let is_special =
             flags.intersects(OFlags::PATH | OFlags::DIRECTORY) || truncates && is_reading(flags);
         let Broker { guard, .. } = self.broker;
-        // Which folders have a `HEAD` is looked up on the slower way.
+        // Only the slower way looks up which folders have a `HEAD`. Here, all of them count as having one.
         if is_special
             || guard.area(&path.real) == Area::ReadOnly
             || guard.refuses(&path.real, PathChange::Write, |_| true)
@@ -370,7 +371,7 @@ impl Call<'_> {
         Ok(Base::Folder(self.caller.base(handle_number(base))?))
     }
 
-    /// Follows the links that a path ends with.
+    /// Finds the file at a place. If the place is a link, it is followed or kept, as `last_link` says.
     fn look_up(&self, mut place: Place, last_link: LastLink) -> Result<Found, CallError> {
         for _ in 0..MAX_ATTEMPTS {
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -414,7 +415,7 @@ impl Call<'_> {
         let place = Place::find(self.caller, CWD, path.as_os_str().as_bytes())?;
         let named = statat(&place.folder, &place.name, AtFlags::SYMLINK_NOFOLLOW)?;
         if (named.st_dev, named.st_ino) != (status.st_dev, status.st_ino) {
-            // It was renamed since.
+            // It was renamed in the meantime.
             return Err(Errno::ACCESS.into());
         }
         Ok(ExistingFile { place: Some(place), file, status })
@@ -432,11 +433,11 @@ impl Call<'_> {
     /// Refuses to move anything but a file into a git folder.
     fn check_moved_entry(&self, from: &Place, to: &Place) -> Result<(), CallError> {
         let Ok(moved) = statat(&from.folder, &from.name, AtFlags::SYMLINK_NOFOLLOW) else {
-            // The call fails.
+            // The entry is missing, so the call will fail.
             return Ok(());
         };
         let kind = FileType::from_raw_mode(moved.st_mode);
-        // What is in a git folder already was checked before.
+        // An entry that is already in a git folder was checked when it was put there.
         match self.check_git_entry(from, kind) {
             Ok(()) => self.check_git_entry(to, kind),
             Err(_) => Ok(()),
@@ -465,7 +466,7 @@ impl Call<'_> {
         }
     }
 
-    /// The permissions of a new file.
+    /// Returns the permissions of a new file: those that the caller requests, without those in its umask.
     fn new_mode(&self, mode: u64) -> Result<Mode, CallError> {
         let umask = self.caller.status()?.umask;
         Ok(Mode::from_raw_mode(low_bits(mode) & 0o7777 & !umask))
@@ -493,7 +494,7 @@ pub(super) fn open_waiting_pipe(pipe: &OwnedFd, flags: OFlags) -> Result<OwnedFd
     let mut state = [PollFd::new(pipe, PollFlags::IN)];
     match poll(&mut state, Some(&Timespec::default()))? {
         0 => Err(Errno::NXIO),
-        // Something was written, or was closed without writing.
+        // A writer has written something, or has closed the pipe.
         _ => {
             fcntl_setfl(pipe, reopen_flags(flags))?;
             rustix::io::fcntl_dupfd_cloexec(pipe, 3)

@@ -32,8 +32,8 @@ impl AsFd for Base {
     }
 }
 
-/// A path without `.` and `..`. If it also leads through no links, it can be opened at once, because its real path is
-/// known before.
+/// A path without `.` and `..`. If it leads through no links either, its real path is known before it is opened, so it can be
+/// checked first and then opened with one call.
 pub(super) struct DirectPath<'a> {
     base: BorrowedFd<'a>,
     path: &'a [u8],
@@ -41,7 +41,7 @@ pub(super) struct DirectPath<'a> {
 }
 
 impl<'a> DirectPath<'a> {
-    /// Returns `None` if the path is not of this kind.
+    /// Returns `None` if the path contains `.`, `..` or an empty name.
     pub(super) fn new(base: BorrowedFd<'a>, path: &'a [u8]) -> Result<Option<Self>, Errno> {
         let is_absolute = path.starts_with(b"/");
         if !is_plain(path.strip_prefix(b"/").unwrap_or(path)) {
@@ -116,8 +116,8 @@ impl Place {
         Ok(self.path.get_or_init(|| path))
     }
 
-    /// Whether the folder this many levels above the entry has an entry named `HEAD`. What cannot be looked up counts as
-    /// one.
+    /// Whether the folder this many levels above the entry has an entry named `HEAD`. An entry that cannot be looked up
+    /// counts as existing.
     pub(super) fn has_head(&self, levels_above: usize) -> bool {
         let path = format!("{}HEAD", "../".repeat(levels_above.saturating_sub(1)));
         !matches!(
@@ -148,7 +148,7 @@ pub(super) fn own_link(handle: BorrowedFd<'_>) -> String {
     format!("/proc/self/fd/{}", handle.as_raw_fd())
 }
 
-/// Whether a folder is in `/proc`, where links may lead to what no path names.
+/// Whether a folder is in `/proc`, where links may lead to files without a path.
 pub(super) fn is_in_proc(folder: BorrowedFd<'_>) -> Result<bool, Errno> {
     Ok(rustix::fs::fstatfs(folder)?.f_type == libc::PROC_SUPER_MAGIC)
 }
@@ -171,7 +171,7 @@ fn open_folder(
     }
     let opened = openat2(base, path, FOLDER, Mode::empty(), ResolveFlags::NO_MAGICLINKS);
     let folder = match opened {
-        // `/proc/self` is this process here.
+        // In `/proc`, the kernel resolves `self` to this process, not to the caller.
         Ok(folder) if !is_in_proc(folder.as_fd())? => folder,
         Ok(_) | Err(Errno::LOOP) => walk(caller, base, path)?,
         Err(error) => return Err(error),
@@ -179,7 +179,7 @@ fn open_folder(
     Ok((folder, Way::ThroughLinks))
 }
 
-/// Opens a folder name by name, so that links in `/proc` lead where they lead for the caller.
+/// Opens a folder name by name, and resolves the links in `/proc` as they are for the caller.
 fn walk(caller: &Caller<'_>, base: BorrowedFd<'_>, path: &[u8]) -> Result<OwnedFd, Errno> {
     let mut folder = start_of(base, path)?;
     let mut names = names_of(path);
@@ -227,7 +227,7 @@ fn names_of(path: &[u8]) -> Vec<OsString> {
     names.map(|name| OsStr::from_bytes(name).to_owned()).rev().collect()
 }
 
-/// Refuses to follow links in the `/proc` folder of this process, whose files are not for the caller.
+/// Returns an error if a folder is in the `/proc` folder of this process: the caller must not reach its files.
 pub(super) fn refuse_own(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     let own = format!("/proc/{}", rustix::process::getpid().as_raw_nonzero());
     match real_path(folder)?.starts_with(own) {
@@ -236,7 +236,7 @@ pub(super) fn refuse_own(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     }
 }
 
-/// Returns where a link in `/proc` that depends on the process leads for the caller.
+/// Returns the target that `/proc/self` or `/proc/thread-self` has for the caller; `None` for other names.
 pub(super) fn own_process_link(
     caller: &Caller<'_>,
     name: &OsStr,

@@ -1,5 +1,5 @@
-//! A warden: the subreaper of one program at a time. It reports to Helve how the program ended, and ends it when Helve is
-//! gone. Wardens are forked by the keeper.
+//! A warden watches one program at a time, as the subreaper of its processes. It reports to Helve how the program ended, and
+//! ends the program when Helve is gone. The keeper forks the wardens.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) struct Warden {
 /// How long the kernel may take to release the locks of a killed Helve.
 const LOCK_RELEASE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a warden does after its program.
+/// What a warden does after its program has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum AfterProgram {
     Serve,
@@ -223,7 +223,8 @@ impl<'a> Supervision<'a> {
     }
 
     fn report_all_ended(&mut self, ended: usize) {
-        // If Helve was killed, the system may release the locks of other programs a moment later.
+        // If Helve was killed, other programs end now too, and their locks on shared placeholders may be released a moment
+        // later.
         let timeout =
             if self.warden.is_helve_gone() { LOCK_RELEASE_TIMEOUT } else { Duration::ZERO };
         std::mem::take(&mut self.placeholders).remove_within(timeout);
