@@ -1,4 +1,4 @@
-//! The body of a response, piece by piece. Decodes a body that a proxy compressed against our request.
+//! The body of a response, piece by piece. Decodes a body that a proxy compressed although we did not ask for it.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use flate2::write::{GzDecoder, ZlibDecoder};
 use reqwest::Response;
 use reqwest::header::CONTENT_ENCODING;
 
-/// How many compressed bytes are decoded at a time. One byte becomes a thousand at most, so memory is bounded.
+/// How many compressed bytes are decoded at a time. Each becomes at most about a thousand bytes, so memory is bounded.
 const SLICE: usize = 16 << 10;
 
 /// A response whose body is being read.

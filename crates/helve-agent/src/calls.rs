@@ -14,8 +14,8 @@ const WINDOW: usize = 12;
 /// Tools that are meant to be called repeatedly with the same arguments.
 const POLLING_TOOLS: [&str; 2] = ["process", "task"];
 
-/// Gives every call an id that no other call of the session has. Some servers send none, the same one twice, or begin to
-/// count anew with each reply; the journal of changes is looked up by these ids.
+/// Gives every call an id that no other call of the session has. Some servers send no ids, repeat them, or start
+/// counting again with each reply. Changes are looked up in the journal by these ids.
 pub(crate) fn ensure_unique_ids(known: &mut BTreeSet<String>, blocks: &mut [Block]) {
     for block in blocks {
         let Block::Call(call) = block else { continue };

@@ -15,7 +15,7 @@ pub struct CatalogueModel {
     pub context: u64,
     /// Maximum input tokens, if lower than the context window minus the output.
     pub input: Option<u64>,
-    /// The most tokens of one reply.
+    /// Maximum number of tokens in one reply.
     pub output: u64,
     pub prices: Option<Prices>,
     pub reads_images: bool,

@@ -34,7 +34,7 @@ pub struct RedoPlan {
     pub call: Option<String>,
 }
 
-/// The entries that were not taken back, including those that a summary replaces.
+/// Returns the entries that are not undone, including those that a summary replaces.
 pub fn shown(entries: &[Entry]) -> Vec<&Entry> {
     let undone_positions = compose::undone_positions(entries);
     entries.iter().filter(|entry| !undone_positions.contains(&entry.seq)).collect()
@@ -45,7 +45,7 @@ pub fn plan_undo(entries: &[Entry]) -> Option<UndoPlan> {
     plan_undo_of(entries, 1)
 }
 
-/// Plans to undo this many messages of the user, from 1. Returns `None` if there are fewer.
+/// Plans to undo the last `messages` messages of the user, at least one. Returns `None` if there are fewer.
 pub fn plan_undo_of(entries: &[Entry], messages: usize) -> Option<UndoPlan> {
     let undone_positions = compose::undone_positions(entries);
     let is_shown = |entry: &&Entry| !undone_positions.contains(&entry.seq);

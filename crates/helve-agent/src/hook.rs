@@ -66,8 +66,8 @@ pub trait ChatHook: Send + Sync {
         Box::pin(async { Ok(()) })
     }
 
-    /// Changes a text of the model before it is stored. What was shown while it arrived stays as it was. Unlike in other
-    /// hooks, an error does not end the turn: the text stays unchanged.
+    /// Changes a text of the model before it is stored. Text that was already shown while it arrived does not change.
+    /// Unlike in other hooks, an error does not end the turn: the text stays unchanged.
     fn reply_text<'a>(
         &'a self,
         _context: ChatContext<'a>,

@@ -40,7 +40,7 @@ impl Inbox {
         waiting.push(message);
     }
 
-    /// Takes back all messages. They are not delivered any more.
+    /// Removes and returns all messages, so that they are not delivered.
     pub fn take(&self) -> Vec<String> {
         let waiting = std::mem::take(&mut *self.waiting.lock());
         for message in &waiting {

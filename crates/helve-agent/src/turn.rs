@@ -69,7 +69,7 @@ pub struct Turn<'a> {
     pub inbox: &'a Inbox,
     /// Whether the transcript may be shortened if it does not fit into the context window.
     pub compaction: Compaction,
-    /// Tokens of the context window that are kept free at least.
+    /// Minimum number of tokens of the context window that are kept free.
     pub reserved: u64,
     /// The model that writes summaries, if it is another one.
     pub summarizer: Option<&'a ActiveModel>,
@@ -261,8 +261,8 @@ impl Turn<'_> {
         }
     }
 
-    /// Tells the model what changed in the environment since it was last told. The system prompt stays as it is, so that the
-    /// provider's cache does.
+    /// Adds a note about what changed in the environment since the last note. The system prompt is not changed, so that
+    /// the provider's cache stays valid.
     async fn note_environment(&mut self) -> Result<(), StoreError> {
         let entries = self.transcript.entries();
         let undone_positions = compose::undone_positions(entries);
@@ -299,7 +299,7 @@ impl Turn<'_> {
         Ok(Ok(()))
     }
 
-    /// Stores a person's message, as the hooks leave it. `waiting` is its id if it waited in the inbox.
+    /// Stores a person's message after the hooks have changed it. `waiting` is its id if it waited in the inbox.
     async fn append_message(
         &mut self,
         mut content: Vec<MessagePart>,
@@ -425,7 +425,7 @@ impl Turn<'_> {
             self.note(NoteKind::Correction, &words::answer_not_matching(&problems)).await?;
             return Ok(Next::Continue);
         }
-        // What was refused to a sub-agent counts for the main agent too.
+        // A refused call of a sub-agent also counts for the main agent.
         let was_refused =
             progress.refused_calls > 0 || !self.is_child() && self.budget.spent().was_refused;
         Ok(Next::End(match (was_refused, is_last) {
@@ -517,7 +517,8 @@ impl Turn<'_> {
         self.engine.confirm(self.session, &tool_call(call), ask, &self.cancel).await
     }
 
-    /// Handles calls that repeat without permission. The model is told so once; the second time the turn ends.
+    /// Handles repeated calls that the person did not permit. The first time, the model gets a note; the second time,
+    /// the turn ends.
     async fn handle_repeats(
         &mut self,
         calls: &[CallBlock],

@@ -45,7 +45,7 @@ const MAX_COMPACTIONS: u32 = 2;
 const MIN_CHECKED_PROMPT: u64 = 2_000;
 /// A prompt counts as truncated if the server has read less than this share of it.
 const MIN_READ_SHARE: f64 = 0.6;
-/// How often media are left out for one request.
+/// Maximum number of times that media are left out for one request.
 const MAX_EVICTIONS: u32 = 4;
 /// Minimum free share of the context window.
 const FREE_SHARE: f64 = 0.08;

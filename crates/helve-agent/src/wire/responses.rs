@@ -228,7 +228,7 @@ fn output_item<'a>(part: &'a AssistantPart<'a>, phase: Option<&'a str>) -> Optio
         AssistantPart::Phase(_) => None,
         AssistantPart::Text("") => None,
         AssistantPart::Text(text) => {
-            // Sent as content parts, the text would need the id of a message; without `store`, the provider knows none.
+            // As content parts, the text would need the id of a stored message. Without `store`, the provider has none.
             let content = ItemContent::Text(text);
             Some(InputItem::Known(KnownItem::Message { role: "assistant", content, phase }))
         }

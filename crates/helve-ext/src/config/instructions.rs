@@ -1,4 +1,5 @@
-//! Instruction files: texts that tell a model how to work in a project. The project's are part of what a person trusts.
+//! Instruction files: texts that tell a model how to work in a project. Those of a project are among the files that a
+//! person trusts.
 
 use std::path::{Path, PathBuf};
 
@@ -154,7 +155,7 @@ impl Reader<'_> {
     }
 }
 
-/// Splits a path before its first component with a wildcard. `None` if there is none.
+/// Splits a path before its first component with a wildcard. Returns `None` if the path has no wildcard.
 fn split_glob(path: &Path) -> Option<(PathBuf, String)> {
     let is_glob = |text: &str| text.contains(['*', '?', '{', '[']);
     let text = path.to_str().filter(|text| is_glob(text))?;
@@ -167,7 +168,7 @@ fn split_glob(path: &Path) -> Option<(PathBuf, String)> {
     Some((folder, parts[glob..].join("/")))
 }
 
-/// Expands `{a,b}`, as far as it is not nested.
+/// Expands `{a,b}`. Nested braces are not supported.
 fn alternatives(pattern: &str) -> Vec<String> {
     let Some((before, rest)) = pattern.split_once('{') else { return vec![pattern.into()] };
     let Some((choices, after)) = rest.split_once('}') else { return vec![pattern.into()] };

@@ -160,7 +160,8 @@ pub(super) const PERMISSION: &[&str] = &[
     "write",
 ];
 
-/// Returns the present name of a permission or tool that older versions of opencode and other agents call otherwise.
+/// Returns the current name of a permission or tool that has another name in older versions of opencode or in other
+/// agents.
 pub(super) fn current_name(key: &str) -> &str {
     match key {
         "patch" => "apply_patch",

@@ -284,8 +284,8 @@ fn never_matches(rule: &Rule) -> Option<ConfigProblem> {
     warning(rule, |rule| Some(messages::never_matches(rule, why)))
 }
 
-/// Returns why a pattern of `webfetch` matches no URL. If a pattern is not a valid URL pattern, a rule that asks or denies
-/// is compared with the text of the URL instead. It has an effect then if its start can be the start of a URL.
+/// Returns why a pattern of `webfetch` matches no URL. If a pattern is not a valid URL pattern, a rule that asks or
+/// denies is compared with the text of the URL instead. Then it has an effect if its start can be the start of a URL.
 fn why_no_url_matches(pattern: &str, action: Action) -> Option<UrlError> {
     let why = UrlPattern::parse(pattern).err()?;
     let start = literal_start(pattern);

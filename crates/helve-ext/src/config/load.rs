@@ -43,7 +43,7 @@ pub trait ConfigHost {
         links: LinkPolicy<'_>,
     ) -> Result<MarkdownFiles, ConfigReadError>;
 
-    /// Returns what changes when a file is written, without reading it.
+    /// Returns metadata of a file that changes whenever the file is written. Does not open the file.
     fn stamp(&self, path: &Path) -> Option<FileStamp>;
 
     /// Returns an environment variable if it is set and valid UTF-8.
@@ -59,7 +59,7 @@ pub enum LinkPolicy<'a> {
     Beneath(&'a Path),
 }
 
-/// What changes when a file is written.
+/// Metadata that changes whenever a file is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileStamp {
     pub bytes: u64,
@@ -221,7 +221,7 @@ fn refuse_special(kind: fs::FileType) -> Result<(), ConfigReadError> {
     Err(ConfigReadError::NotAFile(what))
 }
 
-/// Returns the files below a folder that have the extension, or all files, sorted.
+/// Returns the files of the chosen kind below a folder, sorted.
 fn walk(
     folder: &Path,
     links: LinkPolicy<'_>,

@@ -5,7 +5,7 @@ use super::explain::SettingLine;
 use super::tree::{ConfigEntry, ConfigNode};
 use super::{WithSource, messages};
 
-/// Maximum number of tokens that a limit may name.
+/// Maximum value of a limit in tokens.
 const MAX_TOKENS: u64 = 100_000_000;
 /// Maximum price of a million tokens in dollars.
 const MAX_PRICE: f64 = 1_000_000.0;
@@ -25,10 +25,10 @@ pub struct ModelSection {
     pub compaction: CompactionConfig,
 }
 
-/// When conversations are made smaller.
+/// When conversations are shortened.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CompactionConfig {
-    /// Whether a conversation that no longer fits is made smaller; true by default.
+    /// Whether a conversation that no longer fits into the context window is shortened; true by default.
     pub auto: Option<WithSource<bool>>,
     /// Tokens of the context window that are kept free.
     pub reserved: Option<WithSource<u64>>,
@@ -61,7 +61,7 @@ pub struct ModelConfig {
     pub id: Option<WithSource<String>>,
     /// The size of the context window in tokens.
     pub context: Option<WithSource<u64>>,
-    /// The most tokens of one reply.
+    /// Maximum number of tokens in one reply.
     pub output: Option<WithSource<u64>>,
     /// What it reads besides text: `image`, `pdf`.
     pub modalities: Vec<WithSource<String>>,

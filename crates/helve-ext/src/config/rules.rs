@@ -92,8 +92,8 @@ impl RuleList {
         }
     }
 
-    /// Undoes that `tools` switched a tool off if `permission` of the same file has the same key, as opencode does. `before`
-    /// is the number of earlier rules and switches.
+    /// If `tools` switches a tool off and `permission` of the same file has the same key, only `permission` counts, as
+    /// in opencode. `before` is the number of earlier rules and switches.
     fn drop_replaced<'n>(
         &mut self,
         file: &mut ConfigFile<'_>,
@@ -387,8 +387,8 @@ fn names_of_helve(mcp: &ConfigNode) -> Vec<&str> {
     servers.iter().filter(starts_helve).map(|server| server.key.as_str()).collect()
 }
 
-/// Leaves out of a `tools` section what is about another agent's own tools. If a file starts Helve under the name `h`,
-/// `"bash": false` next to `"h_bash": true` means that the other agent uses Helve's `bash` instead of its own.
+/// Returns a `tools` section without the entries about another agent's own tools. If a file starts Helve under the name
+/// `h`, `"bash": false` next to `"h_bash": true` means that the other agent uses Helve's `bash` instead of its own.
 fn without_other_agents_tools(tools: &ConfigNode, names: &[&str]) -> ConfigNode {
     let mut tools = tools.clone();
     let ConfigValue::Map(entries) = &mut tools.data else { return tools };

@@ -41,7 +41,7 @@ impl SkillFolders {
         Self { folders, root: root.to_path_buf(), project_files }
     }
 
-    /// Returns the files with what changes when they are written. Reads no file.
+    /// Returns the files with their stamps. Opens no file.
     pub fn stamps(&self, host: &dyn ConfigHost) -> Vec<(PathBuf, Option<FileStamp>)> {
         let mut stamps = Vec::new();
         for (layer, folder) in &self.folders {

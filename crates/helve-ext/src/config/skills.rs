@@ -1,5 +1,5 @@
-//! Skills: folders with a `SKILL.md`, which tells a model how to do one kind of work. The project's are part of what a
-//! person trusts.
+//! Skills: folders with a `SKILL.md`, which tells a model how to do one kind of work. Those of a project are among the
+//! files that a person trusts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -138,7 +138,7 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn add_folder(&mut self, folder: &Path) -> Vec<ConfigProblem> {
         let links = link_policy(self.layer, self.root);
-        // Unlike rules, skills restrict nothing, so that a folder which cannot be read is no reason to fail.
+        // Skills restrict nothing, unlike rules. So a folder that cannot be read is skipped.
         let Ok(found) = self.host.skill_files(folder, links) else { return Vec::new() };
         let MarkdownFiles { files, skipped_links, truncated } = found;
         let problem = |path: PathBuf, text| {
@@ -162,8 +162,8 @@ impl Reader<'_> {
     }
 }
 
-/// Reads one `SKILL.md`. Missing or broken front matter is replaced by what the file shows: the name of its folder and
-/// its first paragraph.
+/// Reads one `SKILL.md`. If the front matter is missing or broken, the name of the folder and the first paragraph are
+/// used instead.
 pub(super) fn read_skill(file: &mut ConfigFile<'_>, text: &str) -> Option<Skill> {
     let markdown = yaml::parse(text);
     let mut given = Given::default();

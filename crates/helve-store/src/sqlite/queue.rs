@@ -131,8 +131,8 @@ impl Queue {
         start
     }
 
-    /// Wakes the thread after unlocking. If it was woken before, it could be given the lock, and the next caller would have
-    /// to wait until it runs.
+    /// Unlocks the state, then wakes the thread. In the other order, the woken thread could get the lock before it
+    /// runs, and the next caller would have to wait for it.
     fn unlock_and_wake(&self, state: MutexGuard<'_, QueueState>, must_wake: bool) {
         drop(state);
         if must_wake {
@@ -212,7 +212,7 @@ impl Queue {
 }
 
 impl QueueState {
-    /// Returns `Missing` to the first caller only, which then has to start the thread.
+    /// Returns [`WorkerStart::Needed`] to the first caller only, which then has to start the thread.
     fn claim_thread_start(&mut self) -> WorkerStart {
         match self.stage {
             QueueStage::New => {

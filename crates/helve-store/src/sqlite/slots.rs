@@ -110,7 +110,7 @@ pub(crate) fn set(
     statement.execute(params![session, key, now(), value]).map(drop)
 }
 
-/// If the store works in memory, copies a slot from its file, which is then only read, into memory, where the slot can be replaced.
+/// If the store works in memory, copies a slot from the read-only file into memory, so that it can be replaced.
 fn copy_from_fallback(database: &Database, session: &str, key: &str) -> rusqlite::Result<()> {
     if database.fallback(Table::Slots).is_none() || find(&database.main, session, key)?.is_some() {
         return Ok(());

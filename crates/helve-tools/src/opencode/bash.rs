@@ -39,7 +39,7 @@ pub(super) struct Args {
 const INITIAL_WAIT: Duration = Duration::from_millis(500);
 
 pub(super) struct BashTool {
-    /// How long a command may take if the call does not say.
+    /// Timeout of a command if the call sets none.
     pub(super) timeout: Duration,
 }
 
@@ -51,7 +51,7 @@ impl Tool for BashTool {
     const PROPERTIES: ToolProperties =
         ToolProperties { open_world: true, ..ToolProperties::MUTATES };
 
-    /// The schema names the timeout that is configured.
+    /// The schema mentions the configured timeout.
     fn input(&self) -> InputSpec {
         let mut input = InputSpec::of::<Args>();
         if let InputSpec::Json(schema) = &mut input {

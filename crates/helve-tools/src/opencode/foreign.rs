@@ -225,7 +225,7 @@ fn convert_line_range(args: &mut Map<String, Value>) -> Result<(), String> {
     }
 }
 
-/// One replacement is expected anyway, unless all are to be replaced.
+/// Removes `expected_replacements: 1`. Without `replaceAll`, an edit makes exactly one replacement anyway.
 fn drop_expected_single(args: &mut Map<String, Value>) -> Result<(), String> {
     if args.get("expected_replacements") == Some(&json!(1))
         && args.get("replaceAll") != Some(&json!(true))

@@ -73,10 +73,11 @@ pub fn tools(media: Arc<dyn Media>) -> Vec<Arc<dyn AnyTool>> {
     tools_with(media, EditSettings::DEFAULT, DEFAULT_TIMEOUT)
 }
 
-/// How long a command may take if neither the configuration nor the call says.
+/// Timeout of a command if neither the configuration nor the call sets one.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Returns every tool of the dialect with the user's settings. `timeout` is that of commands, which the schema names.
+/// Returns every tool of the dialect with the user's settings. `timeout` is the default timeout of commands, which the
+/// schema mentions.
 pub fn tools_with(
     media: Arc<dyn Media>,
     settings: EditSettings,

@@ -34,7 +34,7 @@ impl Tool for PlanEnter {
             ["Plan before anything is changed", "Go on without a plan"],
         );
         if !is_yes(ctx, question).await? {
-            // Work goes on as it is.
+            // The same agent continues to work.
             let text = "The user wants you to go on without a plan.";
             return Err(ToolError::new(ErrorKind::Denied, text));
         }

@@ -25,7 +25,7 @@ const NOTE_CHARS: usize = 100;
 const MAX_FILES: usize = 10;
 
 pub(super) struct SkillTool {
-    /// The skills in the description, which stays the same so that the provider's cache does.
+    /// The skills in the description. It never changes, so that the provider's cache stays valid.
     pub(super) listed: Vec<SkillInfo>,
     pub(super) source: Arc<dyn SkillSource>,
 }

@@ -51,7 +51,7 @@ enum Action {
 
 const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 const MAX_WAIT: Duration = Duration::from_secs(600);
-/// How often a waiting call tells how far the sub-agent is.
+/// Interval at which a waiting call reports the progress of the sub-agent.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 /// How long a cancelled sub-agent is waited for, so that its report is complete.
 const CANCEL_TIME: Duration = Duration::from_secs(5);

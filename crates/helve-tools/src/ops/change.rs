@@ -1,4 +1,4 @@
-//! Settings and errors that the operations that change files share.
+//! Settings and errors that are common to all operations that change files.
 
 pub(crate) mod diff;
 pub(crate) mod new_path;

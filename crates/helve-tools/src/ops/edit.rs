@@ -25,7 +25,7 @@ use super::missing::{OtherSpelling, describe_missing, resolve_in_any_spelling};
 
 /// Replacements in one file.
 pub(crate) struct EditRequest<'a> {
-    /// The permission key besides `edit`.
+    /// The permission key that is judged in addition to `edit`.
     pub(crate) key: &'static str,
     pub(crate) path: &'a str,
     pub(crate) replacements: Vec<Replacement>,

@@ -21,7 +21,7 @@ use super::change::{ChangeError, EditSettings, permit_loading};
 
 /// A patch in the `apply_patch` format or as a unified diff.
 pub(crate) struct PatchRequest<'a> {
-    /// The permission key besides `edit`.
+    /// The permission key that is judged in addition to `edit`.
     pub(crate) key: &'static str,
     pub(crate) text: &'a str,
 }

@@ -15,7 +15,7 @@ use super::change::{ChangeError, EditSettings, new_path, permit_loading};
 
 /// The whole content of one file.
 pub(crate) struct WriteRequest<'a> {
-    /// The permission key besides `edit`.
+    /// The permission key that is judged in addition to `edit`.
     pub(crate) key: &'static str,
     pub(crate) path: &'a str,
     pub(crate) content: String,

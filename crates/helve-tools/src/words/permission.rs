@@ -1,4 +1,4 @@
-//! The messages of calls that were refused. People read other texts than models.
+//! The messages of calls that were refused. People and models get different texts.
 
 use helve_core::{AdvisedRule, ErrorKind, MissingApproval, Part, ToolError, Verdict};
 use helve_text::quote::{json_string, shell_word};

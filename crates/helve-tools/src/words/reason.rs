@@ -107,7 +107,7 @@ fn risk(word: &str, kind: RiskKind) -> String {
     }
 }
 
-/// Explains why a script is asked about that names a file.
+/// Explains why a script that mentions a file is asked about.
 fn may_open(path: &str, verdict: &Verdict) -> String {
     let Some(rule) = &verdict.rule else {
         return "it has too many words to check each of them against the rules about files".into();

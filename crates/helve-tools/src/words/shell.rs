@@ -44,7 +44,7 @@ pub(crate) struct ShellTerms {
 /// Returns the answer to a command that ended or stays in the background.
 pub(crate) fn finished(run: &RunResult, ctx: &ToolContext, terms: &ShellTerms) -> ToolOutput {
     let saved = saved(&run.output);
-    // The sentences after the output are short and come on top.
+    // The sentences after the output are short, so they do not count towards the limits.
     let (text, is_cut) = output_text(&run.output, saved.as_ref(), ctx.limits(), ctx.words());
     let mut answer = match text.trim_end_matches('\n') {
         "" => "(no output)".to_string(),
