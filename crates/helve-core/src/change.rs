@@ -11,7 +11,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use helve_policy::Act;
 use helve_text::merge;
-use tokio::task::{JoinError, JoinHandle};
+use tokio::task::JoinHandle;
 
 use crate::BoxFuture;
 use crate::after::{DiagnosticReport, WrittenFile};
@@ -20,10 +20,9 @@ use crate::dialect::CommitFailure;
 use crate::event::{EventKind, now};
 use crate::files::Files;
 use crate::gate::Grant;
-use crate::journal::{self, EntryId, FileImage, JournalEntry, UndoneCall};
+use crate::journal::{self, EntryId, FileImage, JournalEntry, LazyHash, UndoneCall};
 use crate::machine::commit::{
-    self, AwaitRecorded, CommitError, Committed, ContentHash, ExpectedContent, FileMode, HardLinks,
-    Recorded,
+    self, AwaitRecorded, CommitError, Committed, ExpectedContent, FileMode, HardLinks, Recorded,
 };
 use crate::machine::{FileContent, Machine, MachineError};
 use crate::output::ToolError;
@@ -247,14 +246,8 @@ struct CommittedChanges {
     is_rebased: Vec<bool>,
 }
 
-/// A journal entry that was begun, and the hashes it contains.
-struct BegunEntry {
-    id: EntryId,
-    new_hashes: NewHashes,
-}
-
 /// Hashes of the new content, one per change; `None` for a removed file.
-type NewHashes = Vec<Option<ContentHash>>;
+type NewHashes = Vec<Option<LazyHash>>;
 
 /// A commit in progress, from the journal to the formatters.
 struct CommitJob {
@@ -273,15 +266,14 @@ impl CommitJob {
         let mut is_rebased = vec![false; changes.len()];
         let machine = self.session.workspace.host().machine().clone();
         for _ in 0..MAX_REBASES {
-            // Hashing is started first, so that a commit that blocks its thread never waits for hashing that has no thread
-            // yet.
-            let hashing = start_hashing(&changes);
             let CommitAttempt { recorded, committing } =
                 started.take().unwrap_or_else(|| start_commit(&*machine, &changes));
-            // The machine writes temporary files while the journal records the old content.
-            let (begun, committed) =
-                tokio::join!(self.begin_entry(&changes, hashing, recorded), committing);
-            let BegunEntry { id: entry, new_hashes } = begun?;
+            let new_hashes: NewHashes =
+                changes.iter().map(|change| change.content().map(LazyHash::of)).collect();
+            // The machine writes temporary files while the journal hashes and records the old content.
+            let (entry, committed) =
+                tokio::join!(self.begin_entry(&changes, &new_hashes, recorded), committing);
+            let entry = entry?;
             let conflict = match committed {
                 Ok(committed) => {
                     let result = CommittedChanges { changes, new_hashes, committed, is_rebased };
@@ -318,11 +310,9 @@ impl CommitJob {
     async fn begin_entry(
         &self,
         changes: &[FileChange],
-        hashing: BoxFuture<'static, Result<NewHashes, JoinError>>,
+        new_hashes: &NewHashes,
         recorded: Recorded,
-    ) -> Result<BegunEntry, CommitFailure> {
-        let journal_failure = |why: String| CommitFailure::Journal { why };
-        let new_hashes = hashing.await.map_err(|failed| journal_failure(failed.to_string()))?;
+    ) -> Result<EntryId, CommitFailure> {
         let entry = JournalEntry {
             call: self.call.id.to_string(),
             session: self.session.id.to_string(),
@@ -332,14 +322,14 @@ impl CommitJob {
             undoes: self.undoes.clone(),
             files: changes
                 .iter()
-                .zip(&new_hashes)
-                .flat_map(|(change, new_hash)| change.before_images(*new_hash))
+                .zip(new_hashes)
+                .flat_map(|(change, new_hash)| change.before_images(new_hash.as_ref()))
                 .collect(),
         };
         let id = self.session.workspace.journal().begin(&entry).await;
-        let id = id.map_err(|err| journal_failure(err.to_string()))?;
+        let id = id.map_err(|err| CommitFailure::Journal { why: err.to_string() })?;
         recorded.confirm();
-        Ok(BegunEntry { id, new_hashes })
+        Ok(id)
     }
 
     /// Formats the changed files, completes the journal entry, and collects diagnostics.
@@ -347,8 +337,8 @@ impl CommitJob {
         let CommittedChanges { changes, new_hashes, committed, is_rebased } = result;
         let (mut written, mut after, mut final_images) = (Vec::new(), Vec::new(), Vec::new());
         for (at, change) in changes.iter().enumerate() {
-            let image = change.content().zip(new_hashes[at]).zip(committed[at].mode);
-            let image = image.map(|((bytes, hash), mode)| FileImage::with_hash(bytes, mode, hash));
+            let image = new_hashes[at].clone().zip(committed[at].mode);
+            let image = image.map(|(hash, mode)| FileImage::with_hash(hash, mode));
             let (file, final_image) =
                 self.finish_file(change, image, &committed[at], is_rebased[at]).await;
             written.push(file);
@@ -475,22 +465,6 @@ fn start_commit(machine: &dyn Machine, changes: &[FileChange]) -> CommitAttempt 
     let (recorded, awaited) = commit::record_signal();
     let changes = changes.iter().map(FileChange::to_commit_change).collect();
     CommitAttempt { recorded, committing: machine.commit(changes, awaited) }
-}
-
-/// Starts hashing the old and new content of each file, on another thread unless waking one would take longer.
-fn start_hashing(changes: &[FileChange]) -> BoxFuture<'static, Result<NewHashes, JoinError>> {
-    let contents: Vec<_> = changes.iter().map(FileChange::content).collect();
-    let old: Vec<_> = changes.iter().flat_map(FileChange::old_images).cloned().collect();
-    let all = old.iter().map(|image| &image.bytes).chain(contents.iter().flatten());
-    let total: usize = all.map(Bytes::len).sum();
-    let hash_all = move || {
-        old.iter().map(FileImage::hash).for_each(drop);
-        contents.iter().map(|bytes| bytes.as_deref().map(ContentHash::of)).collect()
-    };
-    match total <= journal::MAX_INLINE_HASH {
-        true => Box::pin(std::future::ready(Ok(hash_all()))),
-        false => Box::pin(tokio::task::spawn_blocking(hash_all)),
-    }
 }
 
 /// Returns the image of a regular file; `None` for a symbolic link.

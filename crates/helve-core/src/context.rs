@@ -17,6 +17,7 @@ use crate::files::Files;
 use crate::gate::Grant;
 use crate::hook;
 use crate::input::Input;
+use crate::journal::MAX_INLINE_BYTES;
 use crate::output::{ErrorKind, Saved, ToolError};
 use crate::programs::Programs;
 use crate::question::{Answer, Question};
@@ -209,6 +210,19 @@ impl ToolContext {
         let (words, tool) = (self.words(), self.call.tool.clone());
         let task = tokio::task::spawn_blocking(work);
         Box::pin(async move { task.await.map_err(|_panicked| words.panicked(&tool)) })
+    }
+
+    /// Like [`ToolContext::compute`], for work on this many bytes. Work on a small text is done at once, because waking a
+    /// thread would take longer.
+    pub fn compute_on<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, ToolError>> {
+        match bytes <= MAX_INLINE_BYTES {
+            true => Box::pin(std::future::ready(Ok(work()))),
+            false => self.compute(work),
+        }
     }
 
     /// Reports progress to watchers. Never waits.

@@ -80,9 +80,41 @@ pub struct BeforeImage {
     pub path: PathBuf,
     /// The old content; `None` if there was no file.
     pub image: Option<FileImage>,
-    /// Hash of the intended content; `None` if the file is to be removed.
-    pub intended: Option<ContentHash>,
+    /// The intended content; `None` if the file is to be removed.
+    pub intended: Option<LazyHash>,
 }
+
+/// The hash of some content. Computed on first use, by whoever needs it first, and shared by all copies.
+#[derive(Clone)]
+pub struct LazyHash {
+    content: Bytes,
+    hash: Arc<OnceLock<ContentHash>>,
+}
+
+impl LazyHash {
+    pub fn of(content: Bytes) -> Self {
+        Self { content, hash: Arc::default() }
+    }
+
+    /// Returns the hash. The first call takes a while for large content.
+    pub fn get(&self) -> ContentHash {
+        *self.hash.get_or_init(|| ContentHash::of(&self.content))
+    }
+}
+
+impl fmt::Debug for LazyHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
+impl PartialEq for LazyHash {
+    fn eq(&self, other: &Self) -> bool {
+        self.content == other.content
+    }
+}
+
+impl Eq for LazyHash {}
 
 /// A file at one point in time.
 #[derive(Clone)]
@@ -98,9 +130,9 @@ impl FileImage {
         Self { bytes, mode, hash: Arc::default() }
     }
 
-    /// An image whose hash is known already.
-    pub fn with_hash(bytes: Bytes, mode: u32, hash: ContentHash) -> Self {
-        Self { bytes, mode, hash: Arc::new(OnceLock::from(hash)) }
+    /// An image of content that is also hashed elsewhere.
+    pub fn with_hash(LazyHash { content, hash }: LazyHash, mode: u32) -> Self {
+        Self { bytes: content, mode, hash }
     }
 
     /// Returns the hash of the bytes. The first call takes a while for a large file.
@@ -130,7 +162,7 @@ impl FileImage {
 /// Returns the hash of an image, computed on a thread for blocking work if the image is large and the hash is not known
 /// yet.
 pub(crate) async fn hash_in_background(image: &FileImage) -> ContentHash {
-    if image.bytes.len() > MAX_INLINE_HASH && image.hash.get().is_none() {
+    if image.bytes.len() > MAX_INLINE_BYTES && image.hash.get().is_none() {
         let image = image.clone();
         // If that thread fails, the hash is computed below.
         tokio::task::spawn_blocking(move || image.hash()).await.ok();
@@ -138,8 +170,8 @@ pub(crate) async fn hash_in_background(image: &FileImage) -> ContentHash {
     image.hash()
 }
 
-/// The largest content, in bytes, that is hashed on a thread of the async runtime.
-pub(crate) const MAX_INLINE_HASH: usize = 64 << 10;
+/// The largest content, in bytes, that is hashed or compared on a thread of the async runtime.
+pub(crate) const MAX_INLINE_BYTES: usize = 64 << 10;
 
 impl PartialEq for FileImage {
     fn eq(&self, other: &Self) -> bool {

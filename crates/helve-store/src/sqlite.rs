@@ -32,7 +32,7 @@ use helve_core::transcript::{
 use serde_json::Value;
 use tokio::sync::oneshot;
 
-use queue::{Queue, SlotWrite, WorkerStart};
+use queue::{Queue, SlotWrite, WorkerStart, WorkerTask};
 use worker::StoreWorker;
 
 /// How long another process may lock the database before this process continues in memory.
@@ -66,21 +66,21 @@ impl SqliteStore {
         &'a self,
         query: impl FnOnce(&mut StoreWorker) -> Result<T, StoreError> + Send + 'static,
     ) -> BoxFuture<'a, Result<T, StoreError>> {
-        Box::pin(async move { self.send_query(query).await })
+        Box::pin(async move {
+            let (task, answer) = answering_task(query);
+            self.start_worker_if_needed(self.queue.query(task));
+            answer.await
+        })
     }
 
-    /// Sends a query to the worker at once. The future only waits for the answer.
-    fn send_query<T: Send + 'static>(
+    /// Sends a query of the journal to the worker at once. The future only waits for the answer.
+    fn journal_query<T: Send + 'static>(
         &self,
         query: impl FnOnce(&mut StoreWorker) -> Result<T, StoreError> + Send + 'static,
     ) -> BoxFuture<'static, Result<T, StoreError>> {
-        let (sender, receiver) = oneshot::channel();
-        self.start_worker_if_needed(self.queue.query(Box::new(move |worker| {
-            // Sending fails if the caller no longer waits for the answer.
-            sender.send(query(worker)).ok();
-        })));
-        let ended = |_| Err(StoreError::other("The store's worker thread has ended."));
-        Box::pin(async move { receiver.await.unwrap_or_else(ended) })
+        let (task, answer) = answering_task(query);
+        self.start_worker_if_needed(self.queue.journal_query(task));
+        answer
     }
 
     fn start_worker_if_needed(&self, worker: WorkerStart) {
@@ -94,6 +94,19 @@ impl SqliteStore {
         // If the thread cannot be started, the guard is dropped, so that nobody waits.
         std::thread::Builder::new().name("helve-store".into()).spawn(work).ok();
     }
+}
+
+/// Returns a task for the worker, and a future that waits for its answer.
+fn answering_task<T: Send + 'static>(
+    query: impl FnOnce(&mut StoreWorker) -> Result<T, StoreError> + Send + 'static,
+) -> (WorkerTask, BoxFuture<'static, Result<T, StoreError>>) {
+    let (sender, receiver) = oneshot::channel();
+    let task = Box::new(move |worker: &mut StoreWorker| {
+        // Sending fails if the caller no longer waits for the answer.
+        sender.send(query(worker)).ok();
+    });
+    let ended = |_| Err(StoreError::other("The store's worker thread has ended."));
+    (task, Box::pin(async move { receiver.await.unwrap_or_else(ended) }))
 }
 
 impl Drop for SqliteStore {

@@ -28,11 +28,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use expect_test::Expect;
 use helve_core::Source;
 use helve_core::builtin::{ConfiguredRules, policy};
-use helve_core::commit::ContentHash;
-use helve_core::journal::{BeforeImage, FileImage, Journal, JournalEntry};
+use helve_core::journal::{BeforeImage, FileImage, Journal, JournalEntry, LazyHash};
 use helve_core::{
     Action, AnyTool, Caller, Content, Dialect, Engine, Extensions, FileKind, Gate, Host, Input,
     Layer, Registry, Reply, Rule, Scope, Session, ToolCall, ToolResult, Workspace,
@@ -156,7 +156,7 @@ fn sections(fixture: &str) -> Vec<(String, String)> {
 fn write_node(machine: &MemoryMachine, keyword: &str, rest: &str, body: &str) {
     let path = |name: &str| Path::new(ROOT).join(name);
     let node = match keyword {
-        "file" | "write" => MemoryNode::File(bytes::Bytes::copy_from_slice(body.as_bytes())),
+        "file" | "write" => MemoryNode::File(Bytes::copy_from_slice(body.as_bytes())),
         "bytes" => MemoryNode::File(parse_hexadecimal(body).into()),
         "fifo" => MemoryNode::Special(FileKind::Fifo),
         "device" => MemoryNode::Special(FileKind::Device),
@@ -181,7 +181,7 @@ fn interrupted_entry(machine: &MemoryMachine, rest: &str, body: &str) -> Journal
         Some(MemoryNode::File(bytes)) => Some(FileImage::new(bytes.clone(), MODE)),
         Some(MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Unreadable) | None => None,
     };
-    let intended = Some(ContentHash::of(body.as_bytes()));
+    let intended = Some(LazyHash::of(Bytes::copy_from_slice(body.as_bytes())));
     JournalEntry {
         call: call.into(),
         session: "s".into(),

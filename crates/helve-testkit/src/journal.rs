@@ -4,7 +4,7 @@ use std::path::Path;
 
 use helve_core::BoxFuture;
 use helve_core::journal::{
-    AfterImage, ChangedFile, EntryId, FileImage, Journal, JournalEntry, RecordedChange,
+    AfterImage, ChangedFile, EntryId, FileImage, Journal, JournalEntry, LazyHash, RecordedChange,
 };
 use helve_core::store::StoreError;
 use parking_lot::Mutex;
@@ -108,7 +108,10 @@ impl JournalState {
             });
             for (index, file) in entry.files.iter().enumerate() {
                 let after = after.as_ref().and_then(|after| after.get(index)).cloned();
-                let after = after.map_or(AfterImage::Intended(file.intended), AfterImage::Known);
+                let after = after.map_or(
+                    AfterImage::Intended(file.intended.as_ref().map(LazyHash::get)),
+                    AfterImage::Known,
+                );
                 match change.files.iter_mut().find(|known| known.path == file.path) {
                     Some(known) => known.after = after,
                     None => {

@@ -5,8 +5,8 @@ use std::path::Path;
 use bytes::Bytes;
 
 use super::{ChangeKind, FileChange};
-use crate::journal::{BeforeImage, FileImage};
-use crate::machine::commit::{self, ContentHash, ExpectedContent, HardLinks, MovedContent};
+use crate::journal::{BeforeImage, FileImage, LazyHash};
+use crate::machine::commit::{self, ExpectedContent, HardLinks, MovedContent};
 use crate::resolved::Resolved;
 
 impl FileChange {
@@ -73,17 +73,9 @@ impl FileChange {
         }
     }
 
-    /// Returns the files that exist before the change.
-    pub(super) fn old_images(&self) -> impl Iterator<Item = &FileImage> {
-        let target = match &self.kind {
-            ChangeKind::Write { .. } | ChangeKind::Remove => None,
-            ChangeKind::Move { target_base, .. } => target_base.as_ref(),
-        };
-        self.base.iter().chain(target)
-    }
-
     /// Returns what the journal records before the change: one image for each of [`FileChange::paths`].
-    pub(super) fn before_images(&self, new_hash: Option<ContentHash>) -> Vec<BeforeImage> {
+    pub(super) fn before_images(&self, new_hash: Option<&LazyHash>) -> Vec<BeforeImage> {
+        let new_hash = new_hash.cloned();
         let source =
             |intended| BeforeImage { path: self.path.real(), image: self.base.clone(), intended };
         match &self.kind {

@@ -16,6 +16,8 @@ use super::sys::Syscalls;
 const MAX_ATTEMPTS: usize = 16;
 /// The Linux limit for the names or a value of extended attributes.
 const MAX_ATTRIBUTE_BYTES: usize = 64 * 1024;
+/// Enough for the attribute names of most files.
+const USUAL_NAME_BYTES: usize = 256;
 /// Extended attributes that certify the content. They are not copied to new content; the kernel would drop them too.
 const BOUND_TO_CONTENT: [&[u8]; 3] = [b"security.capability", b"security.ima", b"security.evm"];
 const POSIX_ACL: &CStr = c"system.posix_acl_access";
@@ -234,8 +236,13 @@ fn copy_owner(sys: &Syscalls, file: &OwnedFd, old: &Stat) -> Result<bool, Errno>
 }
 
 fn copy_xattrs(sys: &Syscalls, from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
-    let mut names = vec![0; MAX_ATTRIBUTE_BYTES];
-    let length = match sys.list_xattrs(from, &mut names) {
+    let mut names = vec![0; USUAL_NAME_BYTES];
+    let mut listed = sys.list_xattrs(from, &mut names);
+    if listed == Err(Errno::RANGE) {
+        names.resize(MAX_ATTRIBUTE_BYTES, 0);
+        listed = sys.list_xattrs(from, &mut names);
+    }
+    let length = match listed {
         Ok(length) => length,
         Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::PERM | Errno::ACCESS) => 0,
         Err(errno) => return Err(errno),

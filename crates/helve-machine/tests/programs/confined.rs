@@ -60,7 +60,9 @@ fn a_confined_program_writes_only_to_writable_folders() {
                 let id = started.unwrap();
                 fixture.wait_for(&id, WaitCondition::Text("ready".into())).await;
                 assert!(open.join("file").exists() && !closed.join("file").exists());
-                assert_eq!(fixture.programs.end(&id).await, Ok(2));
+                // The shell ends by itself if `sleep` happens to be ended first.
+                let ended = fixture.programs.end(&id).await;
+                assert!(matches!(ended, Ok(1 | 2)), "{ended:?}");
                 fixture.wait_for(&id, WaitCondition::AllEnded).await;
                 assert!(!protected.exists());
             }

@@ -28,7 +28,7 @@ pub(super) fn folder_in(data: &Path) -> PathBuf {
 impl Journal for SqliteStore {
     fn begin<'a>(&'a self, entry: &'a JournalEntry) -> BoxFuture<'a, Result<EntryId, StoreError>> {
         let (entry, folder) = (entry.clone(), folder_in(&self.folder));
-        self.query(move |worker| {
+        self.journal_query(move |worker| {
             let id = begin(worker, &folder, &entry)?;
             worker.incomplete_entries.push(id, entry);
             Ok(id)
@@ -41,7 +41,7 @@ impl Journal for SqliteStore {
         after: Vec<Option<journal::FileImage>>,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
         let folder = folder_in(&self.folder);
-        self.send_query(move |worker| {
+        self.journal_query(move |worker| {
             let incomplete = worker.incomplete_entries.take(id);
             let before = |at: usize| incomplete.as_ref()?.files.get(at)?.image.as_ref();
             let after_file = |(at, image): (usize, &Option<journal::FileImage>)| {
@@ -80,7 +80,9 @@ impl Journal for SqliteStore {
         max: usize,
     ) -> BoxFuture<'a, Result<Vec<RecordedChange>, StoreError>> {
         let root = root.to_owned();
-        self.query(move |worker| worker.attempt(|database| changes::newest(database, &root, max)))
+        self.journal_query(move |worker| {
+            worker.attempt(|database| changes::newest(database, &root, max))
+        })
     }
 
     fn change<'a>(

@@ -11,8 +11,13 @@ use super::worker::StoreWorker;
 pub(crate) enum QueueItem {
     Event(Event),
     Slot(SlotWrite),
-    Query(Box<dyn FnOnce(&mut StoreWorker) + Send>),
+    /// Work that somebody waits for, and that sees the slots queued before it.
+    Query(WorkerTask),
+    /// The same for work that reads no slots.
+    JournalQuery(WorkerTask),
 }
+
+pub(crate) type WorkerTask = Box<dyn FnOnce(&mut StoreWorker) + Send>;
 
 /// A slot and its new value.
 pub(crate) struct SlotWrite {
@@ -141,12 +146,21 @@ impl Queue {
     }
 
     /// Queues a query. If the thread has ended, the query is dropped without an answer.
-    pub(crate) fn query(&self, query: Box<dyn FnOnce(&mut StoreWorker) + Send>) -> WorkerStart {
+    pub(crate) fn query(&self, task: WorkerTask) -> WorkerStart {
+        self.push_query(QueueItem::Query(task))
+    }
+
+    /// Queues a query of the journal, which does not wait until queued slots are written.
+    pub(crate) fn journal_query(&self, task: WorkerTask) -> WorkerStart {
+        self.push_query(QueueItem::JournalQuery(task))
+    }
+
+    fn push_query(&self, query: QueueItem) -> WorkerStart {
         let mut state = self.state.lock();
         if state.stage == QueueStage::Ended {
             return WorkerStart::NotNeeded;
         }
-        state.items.push(QueueItem::Query(query));
+        state.items.push(query);
         state.has_query = true;
         state.is_asleep = false;
         let start = state.claim_thread_start();

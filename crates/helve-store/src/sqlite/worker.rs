@@ -70,10 +70,11 @@ impl StoreWorker {
                 match item {
                     QueueItem::Event(event) => self.pending.add_event(&event),
                     QueueItem::Slot(slot) => self.pending.set_slot(slot),
-                    QueueItem::Query(query) => {
+                    QueueItem::Query(task) => {
                         self.write_slots();
-                        query(&mut self);
+                        task(&mut self);
                     }
+                    QueueItem::JournalQuery(task) => task(&mut self),
                 }
             }
             self.write_at_least(WriteUrgency::Immediate);

@@ -241,7 +241,9 @@ async fn edit_at_once(
     };
     let diffing = {
         let display_path = display_path.clone();
-        ctx.compute(move || difference(&display_path, Some(&old), Some(&new)))
+        ctx.compute_on(old.len() + new.len(), move || {
+            difference(&display_path, Some(&old), Some(&new))
+        })
     };
     let errors = syntax::find_errors(ctx, settings.syntax, vec![drafts]);
     let had_changed = matches!(change.seen, SeenState::Changed { .. });

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use helve_core::commit::ContentHash;
-use helve_core::journal::{self, AfterImage, EntryId, JournalEntry, UndoneCall};
+use helve_core::journal::{self, AfterImage, EntryId, JournalEntry, LazyHash, UndoneCall};
 use rusqlite::{Transaction, TransactionBehavior, params};
 
 use super::super::database::Database;
@@ -47,7 +47,7 @@ pub(super) fn begin(
             path,
             before,
             mode,
-            encode_intended(file.intended)
+            encode_intended(file.intended.as_ref())
         ];
         transaction.prepare_cached(FILE)?.execute(values)?;
     }
@@ -68,8 +68,8 @@ pub(super) fn decode_undoes(json: Option<String>) -> Vec<UndoneCall> {
 }
 
 /// Encodes the intended result for the column `meant`: a hash, or nothing for a file that is to be removed.
-fn encode_intended(intended: Option<ContentHash>) -> Vec<u8> {
-    intended.map_or_else(Vec::new, |hash| hash.0.to_vec())
+fn encode_intended(intended: Option<&LazyHash>) -> Vec<u8> {
+    intended.map_or_else(Vec::new, |hash| hash.get().0.to_vec())
 }
 
 /// What a call was to make of a file.

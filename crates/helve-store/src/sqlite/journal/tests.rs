@@ -7,8 +7,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use bytes::Bytes;
-use helve_core::commit::ContentHash;
-use helve_core::journal::{AfterImage, ChangedFile, FileImage};
+use helve_core::journal::{AfterImage, ChangedFile, FileImage, LazyHash};
 use helve_core::store::Store;
 use proptest::prelude::*;
 use rusqlite::Connection;
@@ -28,7 +27,7 @@ fn entry(call: &str, files: &[(&str, Option<Bytes>)]) -> JournalEntry {
     let before = |(path, bytes): &(&str, Option<Bytes>)| BeforeImage {
         path: path.into(),
         image: bytes.clone().map(image),
-        intended: Some(ContentHash::of(b"intended")),
+        intended: Some(LazyHash::of(Bytes::from_static(b"intended"))),
     };
     JournalEntry {
         call: call.into(),
@@ -136,7 +135,10 @@ impl Model {
             for (position, file) in model_entry.entry.files.iter().enumerate() {
                 let after =
                     model_entry.after.as_ref().map(|after| after[position].clone().map(image));
-                let after = after.map_or(AfterImage::Intended(file.intended), AfterImage::Known);
+                let after = after.map_or(
+                    AfterImage::Intended(file.intended.as_ref().map(LazyHash::get)),
+                    AfterImage::Known,
+                );
                 match files.iter_mut().find(|known| known.path == file.path) {
                     Some(known) => known.after = after,
                     None => {
@@ -176,7 +178,7 @@ fn run_step(store: &mut SqliteStore, folder: &Path, model: &mut Model, step: Ste
                 .into_iter()
                 .map(|(number, bytes, mode)| BeforeImage {
                     path: path(number),
-                    intended: bytes.as_ref().map(|bytes| ContentHash::of(bytes)),
+                    intended: bytes.clone().map(LazyHash::of),
                     image: bytes.map(|bytes| FileImage::new(bytes, mode)),
                 })
                 .collect();
