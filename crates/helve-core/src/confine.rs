@@ -58,6 +58,7 @@ pub fn plan(
     Some(SandboxPlan {
         writable,
         guarded,
+        git_folders: Vec::new(),
         protected,
         hidden: Vec::new(),
         visible: Vec::new(),
@@ -86,8 +87,10 @@ pub fn allow_linked_worktree(plan: &mut SandboxPlan, root: &Path, linked: Linked
     plan.protected.retain(|path| !path.starts_with(&dot_git));
     plan.protected.push(dot_git);
     plan.protected.extend(PROTECTED_IN_WORKTREE_DIR.map(|name| linked.git_dir.join(name)));
-    plan.writable.push(linked.git_dir);
-    plan.writable.extend(linked.shared);
+    for folder in linked.shared.into_iter().chain([linked.git_dir]) {
+        plan.writable.push(folder.clone());
+        plan.git_folders.push(folder);
+    }
 }
 
 /// Files of a worktree's git folder that locate the repository or can make git run programs.

@@ -109,6 +109,8 @@ pub struct SandboxPlan {
     /// Writable folders in which no git repository can be created, at any depth, and no existing one can be redirected
     /// to other settings.
     pub guarded: Vec<PathBuf>,
+    /// Writable folders that are parts of a git folder outside of the guarded ones. Nothing in them can lead git elsewhere.
+    pub git_folders: Vec<PathBuf>,
     /// Paths that are read-only even inside writable folders.
     pub protected: Vec<PathBuf>,
     /// Files and folders that cannot be seen, even inside writable folders. Paths that do not exist are not affected.

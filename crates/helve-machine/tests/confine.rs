@@ -789,16 +789,58 @@ fn hidden_paths_cannot_be_read() {
     });
 }
 
-/// Opens the files of all processes in ways in which the broker opens them for a program.
+#[test]
+fn moving_a_folder_does_not_reveal_hidden_files_to_later_commands() {
+    for_each_user(|fixture| {
+        fixture.run_unconfined("mkdir -p keys/deep ../outside/cache/keys && echo k > keys/deep/k && echo k > ../outside/cache/keys/k && chown -R --reference=. . ../outside");
+        let cache = fixture.base.join("outside/cache");
+        let changes = fixture.base.join("scratch/.caches/0");
+        let script = "rename keys moved; rename keys/deep moved; rename ../outside/cache/keys moved; mkdir more; python3 -c 'import ctypes; ctypes.CDLL(None).syscall(316, -100, b\"more\", -100, b\"keys\", 2)'; rm -rf keys/deep 2> /dev/null; cd ../outside/cache && rename keys moved";
+        for (mode, variables) in
+            [(Sandbox::WorkspaceWrite, &[][..]), (Sandbox::WorkspaceWrite, &[UNWATCHED]), (Sandbox::ReadOnly, &[])]
+        {
+            let mut plan = fixture.plan(mode, Network::Off);
+            plan.copied = vec![CopiedFolder { folder: cache.clone(), changes: changes.clone() }];
+            plan.hidden = vec![fixture.root().join("keys/deep/k"), cache.join("keys/k")];
+            fixture.run_with(&plan, script, variables);
+            // A later command, whose rules hide other names.
+            plan.hidden = Vec::new();
+            let script = "cat moved/* moved/deep/k more/deep/k; cd ../outside/cache; cat moved/k";
+            let output = fixture.run_with(&plan, script, variables);
+            assert!(!output.lines().any(|line| line == "k"), "{mode:?}: {output}");
+        }
+        assert_eq!(fs::read_to_string(fixture.root().join("keys/deep/k")).unwrap(), "k\n");
+    });
+}
+
+/// Opens the files of all processes, and those that describe the broker itself, in ways in which the broker opens them for a program.
 const BROKER_FILES: &str = r#"python3 -c '
 import os
+FLAGS = (os.O_RDONLY | os.O_CREAT, os.O_RDWR, os.O_WRONLY | os.O_NONBLOCK)
+def read(path):
+    try: return open(path, "rb").read()
+    except OSError: return b""
 for process in ["1", str(os.getppid())]:
     for name in ["cwd/.env", "root/BASE/w/.env", "task/1/cwd/.env"] + [f"fd/{n}" for n in range(20)]:
-        for flags in (os.O_RDONLY | os.O_CREAT, os.O_RDWR, os.O_WRONLY | os.O_NONBLOCK):
+        for flags in FLAGS:
             path = f"/proc/{process}/{name}"
             try: file = os.open(path, flags)
             except OSError: continue
             if process == "1" or "fd" not in name: print(path, os.readlink(f"/proc/self/fd/{file}"))
+def attempt(path):
+    for flags in FLAGS:
+        try: print(path, os.open(path, flags))
+        except OSError: pass
+threads = [thread for thread in range(1, 9) if b"helve-sandbox" in read(f"/proc/{thread}/comm")]
+print(1 in threads)
+for thread in threads:
+    for folder in (f"/proc/{thread}", f"/proc/{thread}/task/{thread}", f"/proc/1/task/{thread}"):
+        for name in ("mem", "environ", "maps", "auxv"):
+            attempt(f"{folder}/{name}")
+            attempt(f"{folder}/../{thread}/{name}")
+            handle = os.open(f"{folder}/{name}", os.O_PATH)
+            attempt(f"/proc/self/fd/{handle}")
+            os.close(handle)
 '"#;
 
 #[test]
@@ -808,7 +850,7 @@ fn the_broker_opens_nothing_of_its_own() {
         let mut plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
         plan.hidden = vec![fixture.root().join(".env")];
         let script = BROKER_FILES.replace("BASE", fixture.base.to_str().unwrap());
-        assert_eq!(fixture.run(&plan, &script), "");
+        assert_eq!(fixture.run(&plan, &script), "True\n");
         assert_eq!(fs::read_to_string(fixture.root().join(".env")).unwrap(), "k\n");
     });
 }

@@ -262,6 +262,10 @@ fn a_linked_worktree_allows_commits_but_protects_its_repository() {
         "echo x > .git",
         "echo /elsewhere > $(git rev-parse --git-dir)/commondir",
         "echo x > ../../main/file",
+        // Git outside would write to what these lead to.
+        "ln -s ../file $(git rev-parse --git-dir)/COMMIT_EDITMSG2",
+        "cd $(git rev-parse --git-common-dir)/logs && ln -s ../file refs/heads/new",
+        "cd $(git rev-parse --git-common-dir)/objects && ln -s ../.. zz",
     ] {
         let output = run(denied);
         let is_denied = output.out.contains("Read-only file system");

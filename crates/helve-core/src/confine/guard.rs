@@ -10,6 +10,9 @@
 //! - No folder may be moved out of a git folder, because it may already contain a `HEAD`.
 //! - A git folder gets no symbolic links, because git writes to what they lead to. So only files may be moved into one.
 //!
+//! A folder around a hidden file cannot be moved either. The file would be found under its new name by the next command, whose
+//! plan might not hide it.
+//!
 //! A check stays valid while other processes rename folders: renaming the folders around a path never makes one of
 //! these rules apply to it.
 
@@ -47,8 +50,8 @@ pub enum Area {
 #[derive(Debug)]
 pub struct NameGuard {
     protected: HashSet<EncodedPath>,
-    /// The folders around protected paths.
-    around_protected: HashSet<EncodedPath>,
+    /// The folders around protected and hidden paths.
+    fixed_folders: HashSet<EncodedPath>,
     /// The writable and copied folders, inner ones first.
     areas: Vec<GuardedArea>,
 }
@@ -60,7 +63,17 @@ type EncodedPath = Vec<u8>;
 struct GuardedArea {
     folder: EncodedPath,
     area: Area,
-    is_guarded: bool,
+    names: NameRules,
+}
+
+/// Which rules about names apply in an area.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NameRules {
+    None,
+    /// Those of a guarded folder.
+    Guarded,
+    /// Those inside of a git folder, because the area is one or a part of one.
+    Git,
 }
 
 impl NameGuard {
@@ -71,16 +84,23 @@ impl NameGuard {
         let mut areas: Vec<_> = writable
             .chain(copied)
             .map(|(folder, area)| {
-                let is_guarded = plan.guarded.contains(folder);
-                GuardedArea { folder: to_vec(folder), area, is_guarded }
+                let names = if plan.git_folders.contains(folder) {
+                    NameRules::Git
+                } else if plan.guarded.contains(folder) {
+                    NameRules::Guarded
+                } else {
+                    NameRules::None
+                };
+                GuardedArea { folder: to_vec(folder), area, names }
             })
             .collect();
         // Of the folders around a path, the longest is the innermost.
         areas.sort_by_key(|area| std::cmp::Reverse(area.folder.len()));
-        let around = plan.protected.iter().flat_map(|path| path.ancestors().skip(1));
+        let fixed = plan.protected.iter().chain(&plan.hidden);
+        let around = fixed.flat_map(|path| path.ancestors().skip(1));
         NameGuard {
             protected: plan.protected.iter().map(|path| to_vec(path)).collect(),
-            around_protected: around.map(to_vec).collect(),
+            fixed_folders: around.map(to_vec).collect(),
             areas,
         }
     }
@@ -100,8 +120,8 @@ impl NameGuard {
         if !is_area && self.is_protected(path, change) {
             return true;
         }
-        let Some(relative) = guarded_part(innermost) else { return false };
-        let mut is_in_git = false;
+        let Some((rules, relative)) = guarded_part(innermost) else { return false };
+        let mut is_in_git = rules == NameRules::Git;
         let mut levels_above = names(relative).count();
         let mut names = names(relative).peekable();
         while let Some(name) = names.next() {
@@ -125,19 +145,27 @@ impl NameGuard {
 
     /// Whether moving a folder takes it out of a git folder.
     pub fn leaves_git_folder(&self, from: &Path, to: &Path) -> bool {
-        let is_inside = |path: &Path| {
-            let relative = guarded_part(self.innermost(encoded(path))).unwrap_or_default();
-            let levels = names(relative).count();
-            names(relative).take(levels.saturating_sub(1)).any(is_git)
-        };
-        is_inside(from) && !is_inside(to)
+        self.is_below_git(from) == Some(true) && self.is_below_git(to) != Some(true)
     }
 
     /// Whether a path is inside a git folder. `has_head` is that of [`NameGuard::refuses`].
     pub fn is_in_git_folder(&self, path: &Path, has_head: impl Fn(usize) -> bool) -> bool {
-        let Some(relative) = guarded_part(self.innermost(encoded(path))) else { return false };
+        match self.is_below_git(path) {
+            None => false,
+            Some(true) => true,
+            Some(false) => {
+                let relative = guarded_part(self.innermost(encoded(path)));
+                (1..=relative.map_or(0, |(_, relative)| names(relative).count())).any(has_head)
+            }
+        }
+    }
+
+    /// Whether a folder around a path is a git folder by its name. `None` if names are not checked there.
+    fn is_below_git(&self, path: &Path) -> Option<bool> {
+        let (rules, relative) = guarded_part(self.innermost(encoded(path)))?;
         let levels = names(relative).count();
-        names(relative).take(levels.saturating_sub(1)).any(is_git) || (1..=levels).any(has_head)
+        let is_named = names(relative).take(levels.saturating_sub(1)).any(is_git);
+        Some(rules == NameRules::Git || is_named)
     }
 
     /// Returns where a path is.
@@ -154,12 +182,12 @@ impl NameGuard {
         })
     }
 
-    /// Whether a path is protected, or is a folder around a protected path that would be replaced.
+    /// Whether a path is protected, or is a folder around a protected or hidden path that would be replaced.
     fn is_protected(&self, path: &[u8], change: PathChange) -> bool {
         let is_slash = |(at, byte): (usize, &u8)| (*byte == b'/').then_some(at);
         let mut folders = path.iter().enumerate().filter_map(is_slash).map(|end| &path[..end]);
         self.protected.contains(path)
-            || change != PathChange::CreateFolder && self.around_protected.contains(path)
+            || change != PathChange::CreateFolder && self.fixed_folders.contains(path)
             || folders.any(|folder| self.protected.contains(folder))
     }
 }
@@ -168,9 +196,10 @@ fn encoded(path: &Path) -> &[u8] {
     path.as_os_str().as_encoded_bytes()
 }
 
-/// Returns the relative path if names in the area are checked.
-fn guarded_part<'p>(innermost: Option<(&GuardedArea, &'p [u8])>) -> Option<&'p [u8]> {
-    innermost.filter(|(area, _)| area.is_guarded).map(|(_, relative)| relative)
+/// Returns the rules and the relative path if names in the area are checked.
+fn guarded_part<'p>(innermost: Option<(&GuardedArea, &'p [u8])>) -> Option<(NameRules, &'p [u8])> {
+    let (area, relative) = innermost?;
+    (area.names != NameRules::None).then_some((area.names, relative))
 }
 
 /// Returns the names in a relative path.

@@ -50,6 +50,20 @@ fn a_linked_worktree_gets_only_the_paths_that_a_commit_writes() {
     ] {
         assert_eq!(denies_write(&plan, Path::new(path)), expected, "{path}");
     }
+    // Git outside would write to what a link in these folders leads to.
+    let guard = NameGuard::new(&plan);
+    for (path, expected) in [
+        ("/r/.git/logs/refs/heads/x", false),
+        ("/r/.git/objects/x", true),
+        ("/r/.git/refs/heads/x", true),
+        ("/r/.git/worktrees/w/logs/HEAD", true),
+        ("/w/src/x", false),
+    ] {
+        assert_eq!(guard.is_in_git_folder(Path::new(path), |_| false), expected, "{path}");
+    }
+    assert!(!guard.refuses("/r/.git/refs/remotes/o/HEAD".as_ref(), PathChange::Write, |_| false));
+    let moved = guard.leaves_git_folder("/r/.git/objects/x".as_ref(), "/w/x".as_ref());
+    assert!(moved);
     let mut read_only = plan_for(Sandbox::ReadOnly);
     allow_linked_worktree(&mut read_only, Path::new("/w"), linked);
     assert_eq!(read_only, plan_for(Sandbox::ReadOnly));
@@ -118,6 +132,25 @@ fn git_folders_are_recognized_by_name() {
         ("/scratch/.git/a", "/scratch/b", false),
     ] {
         assert_eq!(guard.leaves_git_folder(Path::new(from), Path::new(to)), expected, "{from}");
+    }
+}
+
+#[test]
+fn folders_around_hidden_files_cannot_be_moved() {
+    use PathChange::{CreateFolder, Move, Write};
+    let mut plan = plan_for(Sandbox::WorkspaceWrite);
+    plan.hidden = vec!["/w/a/b/key".into(), "/home/.cache/x".into()];
+    let guard = NameGuard::new(&plan);
+    for (change, path, expected) in [
+        (Move, "/w/a", true),
+        (Move, "/w/a/b", true),
+        (Write, "/w/a", true),
+        (CreateFolder, "/w/a", false),
+        (Write, "/w/a/b/other", false),
+        (Move, "/w/b", false),
+        (Move, "/home/.cache", true),
+    ] {
+        assert_eq!(guard.refuses(Path::new(path), change, |_| false), expected, "{change:?} {path}");
     }
 }
 

@@ -242,6 +242,31 @@ fn protect(plan: &SandboxPlan) -> io::Result<()> {
             mounted.push(path.clone());
         }
     }
+    // In a plan with guarded folders, the broker refuses to move folders around hidden files.
+    match plan.guarded.is_empty() {
+        true => fix_folders_around_hidden(plan, &mut mounted),
+        false => Ok(()),
+    }
+}
+
+/// Mounts the folders around hidden paths on themselves, so that they can be neither renamed nor removed. Otherwise the next
+/// command, whose plan might not hide the new path, could read what was hidden.
+fn fix_folders_around_hidden(plan: &SandboxPlan, mounted: &mut Vec<PathBuf>) -> io::Result<()> {
+    let copied = plan.copied.iter().map(|copied| &copied.folder);
+    let changeable: Vec<_> = plan.writable.iter().chain(copied).collect();
+    for path in plan.hidden.iter().filter(|path| fs::symlink_metadata(path).is_ok()) {
+        let around = path.ancestors().skip(1);
+        let inner = around.take_while(|folder| !changeable.iter().any(|area| area == folder));
+        let inner: Vec<_> = inner.collect();
+        let is_changeable = changeable.iter().any(|area| path.starts_with(area));
+        // Outer folders first: a later mount of an outer folder would hide an inner one.
+        for folder in inner.into_iter().rev().filter(|_| is_changeable) {
+            if !mounted.iter().any(|it| it == folder) {
+                attach(&clone_tree(folder)?, folder)?;
+                mounted.push(folder.to_path_buf());
+            }
+        }
+    }
     Ok(())
 }
 

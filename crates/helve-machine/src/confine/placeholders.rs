@@ -29,6 +29,9 @@ const MAX_SEARCHED: usize = 2_000;
 /// Returns a plan that works without watching calls: it protects git folders as a whole.
 pub fn without_watch(plan: &SandboxPlan) -> SandboxPlan {
     let mut plan = plan.clone();
+    for folder in std::mem::take(&mut plan.git_folders) {
+        plan.writable.retain(|path| *path != folder);
+    }
     for guarded in std::mem::take(&mut plan.guarded) {
         let git_folders = git_folders(&guarded);
         plan.protected.retain(|path| !git_folders.iter().any(|folder| path.starts_with(folder)));

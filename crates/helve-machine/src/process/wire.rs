@@ -64,8 +64,9 @@ impl StartRequest {
         encoder.flag(matches!(spawn.stdin, Stdin::Terminal { .. }));
         encoder.flag(spawn.sandbox.is_some());
         if let Some(confine) = &spawn.sandbox {
-            let SandboxPlan { writable, guarded, protected, hidden, visible, .. } = confine;
-            for paths in [writable, guarded, protected, hidden, visible] {
+            let SandboxPlan { writable, guarded, git_folders, protected, hidden, visible, .. } =
+                confine;
+            for paths in [writable, guarded, git_folders, protected, hidden, visible] {
                 encoder.list(paths, |encoder, path| encoder.bytes(path.as_os_str().as_bytes()));
             }
             encoder.list(&confine.copied, |encoder, copied| {
@@ -102,6 +103,7 @@ impl StartRequest {
                 true => Some(SandboxPlan {
                     writable: paths(&mut decoder)?,
                     guarded: paths(&mut decoder)?,
+                    git_folders: paths(&mut decoder)?,
                     protected: paths(&mut decoder)?,
                     hidden: paths(&mut decoder)?,
                     visible: paths(&mut decoder)?,

@@ -11,6 +11,7 @@ fn plan(fixture: &Fixture, network: Network) -> Option<SandboxPlan> {
     Some(SandboxPlan {
         writable: vec![fixture.root().into()],
         guarded: Vec::new(),
+            git_folders: Vec::new(),
         protected: Vec::new(),
         hidden: Vec::new(),
         visible: Vec::new(),
@@ -47,6 +48,7 @@ fn a_confined_program_writes_only_to_writable_folders() {
         spawn.sandbox = Some(SandboxPlan {
             writable: vec![open.clone()],
             guarded: Vec::new(),
+            git_folders: Vec::new(),
             protected: vec![protected.clone()],
             hidden: Vec::new(),
             visible: Vec::new(),

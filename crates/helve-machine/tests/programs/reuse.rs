@@ -75,6 +75,7 @@ os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)'";
         confined.sandbox = Some(SandboxPlan {
             writable: Vec::new(),
             guarded: Vec::new(),
+            git_folders: Vec::new(),
             protected: Vec::new(),
             hidden: Vec::new(),
             visible: Vec::new(),

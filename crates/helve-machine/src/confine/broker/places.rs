@@ -167,7 +167,11 @@ fn open_folder(
 ) -> Result<(OwnedFd, Way), Errno> {
     match openat2(base, path, FOLDER, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Err(Errno::LOOP) => {}
-        result => return Ok((result?, Way::WithoutLinks)),
+        result => {
+            let folder = result?;
+            refuse_own(folder.as_fd())?;
+            return Ok((folder, Way::WithoutLinks));
+        }
     }
     let opened = openat2(base, path, FOLDER, Mode::empty(), ResolveFlags::NO_MAGICLINKS);
     let folder = match opened {
@@ -176,6 +180,7 @@ fn open_folder(
         Ok(_) | Err(Errno::LOOP) => walk(caller, base, path)?,
         Err(error) => return Err(error),
     };
+    refuse_own(folder.as_fd())?;
     Ok((folder, Way::ThroughLinks))
 }
 
@@ -227,12 +232,20 @@ fn names_of(path: &[u8]) -> Vec<OsString> {
     names.map(|name| OsStr::from_bytes(name).to_owned()).rev().collect()
 }
 
-/// Returns an error if a folder is in the `/proc` folder of this process: the caller must not reach its files.
+/// Returns an error if a folder is in the `/proc` folder of this process or of one of its threads. This process may open its
+/// own files there, such as its memory, but the caller must not reach them.
 pub(super) fn refuse_own(folder: BorrowedFd<'_>) -> Result<(), Errno> {
-    let own = format!("/proc/{}", rustix::process::getpid().as_raw_nonzero());
-    match real_path(folder)?.starts_with(own) {
-        true => Err(Errno::ACCESS),
-        false => Ok(()),
+    if !is_in_proc(folder)? {
+        return Ok(());
+    }
+    let path = real_path(folder)?;
+    // Another mount of `/proc` may have other process ids.
+    let path = path.strip_prefix("/proc").map_err(|_| Errno::ACCESS)?;
+    let Some(thread) = path.iter().next() else { return Ok(()) };
+    let own = Path::new("/proc/self/task").join(thread);
+    match statat(CWD, own, AtFlags::SYMLINK_NOFOLLOW) {
+        Err(Errno::NOENT) => Ok(()),
+        _ => Err(Errno::ACCESS),
     }
 }
 

@@ -24,6 +24,7 @@ prop_compose! {
     fn confine()(
         writable in paths(),
         guarded in paths(),
+        git_folders in paths(),
         protected in paths(),
         hidden in paths(),
         visible in paths(),
@@ -34,7 +35,7 @@ prop_compose! {
         let copied = copied.collect();
         let network = if on { Network::On } else { Network::Off };
         let limits = SandboxLimits { memory, processes: None, file_size: Some(7) };
-        SandboxPlan { writable, guarded, protected, hidden, visible, copied, network, limits }
+        SandboxPlan { writable, guarded, git_folders, protected, hidden, visible, copied, network, limits }
     }
 }
 
