@@ -8,10 +8,13 @@
 mod caller;
 mod links;
 mod operations;
+mod pipes;
 mod places;
+mod serve;
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use helve_core::confine::NameGuard;
 use helve_core::process::{DeniedCall, SandboxPlan};
@@ -21,14 +24,17 @@ use rustix::io::Errno;
 use super::{filter, listener, syscalls};
 use caller::{Caller, KnownThreads};
 use links::LinkedFiles;
+use pipes::WaitingOpen;
+
+pub(super) use pipes::WaitingPipes;
 
 /// The arguments of a suspended call.
 type Arguments = [u64; 6];
 
 /// Makes the calls of one confined program.
-pub(super) struct Broker<'p> {
-    listener: OwnedFd,
-    plan: &'p SandboxPlan,
+struct Broker {
+    answers: Arc<Answers>,
+    plan: SandboxPlan,
     guard: NameGuard,
     links: LinkedFiles,
     threads: KnownThreads,
@@ -36,10 +42,42 @@ pub(super) struct Broker<'p> {
     reports: OwnedFd,
     /// The kinds of denials reported so far.
     reported: Vec<DeniedCall>,
-    /// Calls that wait until somebody opens the other end of a named pipe.
-    waiting: Vec<WaitingOpen>,
+    pipes: Arc<WaitingPipes>,
     is_root: bool,
     own_groups: Vec<u32>,
+}
+
+/// Starts threads that make the calls that the kernel reports. The caller has to retry the result's calls from time to time.
+pub(super) fn start(
+    listener: OwnedFd,
+    plan: &SandboxPlan,
+    reports: OwnedFd,
+) -> io::Result<Arc<WaitingPipes>> {
+    syscalls::wake_at_once(listener.as_fd());
+    let answers = Arc::new(Answers { listener });
+    let pipes = Arc::new(WaitingPipes::new(Arc::clone(&answers))?);
+    let own_groups = rustix::process::getgroups().unwrap_or_default();
+    let broker = Broker {
+        answers,
+        plan: plan.clone(),
+        guard: NameGuard::new(plan),
+        links: LinkedFiles::default(),
+        threads: KnownThreads::default(),
+        reports,
+        reported: Vec::new(),
+        pipes: Arc::clone(&pipes),
+        is_root: rustix::process::geteuid().is_root(),
+        own_groups: own_groups.into_iter().map(|group| group.as_raw()).collect(),
+    };
+    serve::start(broker)?;
+    Ok(pipes)
+}
+
+/// Whether there may be more calls.
+enum Progress {
+    Answered,
+    /// No process uses the filter any more.
+    Ended,
 }
 
 /// The result of a call.
@@ -55,14 +93,6 @@ enum CallResult {
         pipe: OwnedFd,
         flags: OFlags,
     },
-}
-
-/// A call that opens a named pipe.
-struct WaitingOpen {
-    id: u64,
-    /// Open for reading if the program wants to read. Otherwise it only refers to the pipe.
-    pipe: OwnedFd,
-    flags: OFlags,
 }
 
 /// Why a call failed.
@@ -89,65 +119,48 @@ impl CallError {
     }
 }
 
-impl<'p> Broker<'p> {
-    pub(super) fn new(listener: OwnedFd, plan: &'p SandboxPlan, reports: OwnedFd) -> Self {
-        let own_groups = rustix::process::getgroups().unwrap_or_default();
-        syscalls::wake_at_once(listener.as_fd());
-        Broker {
-            listener,
-            plan,
-            guard: NameGuard::new(plan),
-            links: LinkedFiles::default(),
-            threads: KnownThreads::default(),
-            reports,
-            reported: Vec::new(),
-            waiting: Vec::new(),
-            is_root: rustix::process::geteuid().is_root(),
-            own_groups: own_groups.into_iter().map(|group| group.as_raw()).collect(),
-        }
-    }
-
-    pub(super) fn listener(&self) -> BorrowedFd<'_> {
-        self.listener.as_fd()
-    }
-
-    /// Whether a call waits until somebody opens the other end of a named pipe.
-    pub(super) fn has_waiting(&self) -> bool {
-        !self.waiting.is_empty()
-    }
-
-    /// Answers the next suspended call. Call it when the listener is readable.
-    pub(super) fn answer_next(&mut self) -> io::Result<()> {
-        let call = match syscalls::receive_call(self.listener.as_fd()) {
-            // The calling process is gone.
-            Err(err) if matches!(err.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => {
-                return Ok(());
+impl Broker {
+    /// Waits for the next suspended call and answers it.
+    fn answer_next(&mut self) -> io::Result<Progress> {
+        let call = match syscalls::receive_call(self.answers.listener.as_fd()) {
+            Err(err) if err.raw_os_error() == Some(libc::EINTR) => return Ok(Progress::Answered),
+            // The calling process is gone. It may have been the last one.
+            Err(err) if err.raw_os_error() == Some(libc::ENOENT) => {
+                return Ok(match syscalls::is_hung_up(self.answers.listener.as_fd()) {
+                    true => Progress::Ended,
+                    false => Progress::Answered,
+                });
             }
             result => result?,
         };
+        self.answer_call(&call)?;
+        Ok(Progress::Answered)
+    }
+
+    fn answer_call(&mut self, call: &libc::seccomp_notif) -> io::Result<()> {
         let number = libc::c_long::from(call.data.nr);
         if let Some(denied) = listener::denied_call(number) {
             self.report(denied);
-            return self.answer(call.id, Err(Errno::PERM));
+            return self.answers.send(call.id, Err(Errno::PERM));
         }
         if filter::CHANGING_STATUS.contains(&number) {
             self.threads.expect_change();
-            return ignore_gone(syscalls::let_call_continue(self.listener.as_fd(), call.id));
+            return self.answers.let_continue(call.id);
         }
-        match self.perform(&call, number) {
-            Ok(CallResult::Done) => self.answer(call.id, Ok(())),
+        match self.perform(call, number) {
+            Ok(CallResult::Done) => self.answers.send(call.id, Ok(())),
             Ok(CallResult::Handle { handle, close_on_exec }) => {
-                self.answer_with_handle(call.id, &handle, close_on_exec)
+                self.answers.send_handle(call.id, &handle, close_on_exec)
             }
             Ok(CallResult::Wait { pipe, flags }) => {
-                self.waiting.push(WaitingOpen { id: call.id, pipe, flags });
+                self.pipes.add(WaitingOpen { id: call.id, pipe, flags });
                 Ok(())
             }
             Err(error) => {
                 if let CallError::Refused(denied) = error {
                     self.report(denied);
                 }
-                self.answer(call.id, Err(error.errno()))
+                self.answers.send(call.id, Err(error.errno()))
             }
         }
     }
@@ -169,41 +182,6 @@ impl<'p> Broker<'p> {
         result
     }
 
-    /// Tries again to open the named pipes whose other end somebody may have opened by now.
-    pub(super) fn retry_waiting(&mut self) {
-        for open in std::mem::take(&mut self.waiting) {
-            if !syscalls::is_suspended(self.listener.as_fd(), open.id) {
-                continue;
-            }
-            let answered = match operations::open_waiting_pipe(&open.pipe, open.flags) {
-                Err(Errno::NXIO) => {
-                    self.waiting.push(open);
-                    continue;
-                }
-                Ok(handle) => {
-                    let close_on_exec = open.flags.contains(OFlags::CLOEXEC);
-                    self.answer_with_handle(open.id, &handle, close_on_exec)
-                }
-                Err(error) => self.answer(open.id, Err(error)),
-            };
-            // The calling process may be gone.
-            answered.unwrap_or_default();
-        }
-    }
-
-    fn answer(&self, id: u64, result: Result<(), Errno>) -> io::Result<()> {
-        ignore_gone(syscalls::answer_call(self.listener.as_fd(), id, result))
-    }
-
-    fn answer_with_handle(&self, id: u64, handle: &OwnedFd, close_on_exec: bool) -> io::Result<()> {
-        let listener = self.listener.as_fd();
-        match syscalls::answer_with_handle(listener, id, handle.as_fd(), close_on_exec) {
-            Ok(()) => Ok(()),
-            // For example, the program has too many open files.
-            Err(err) => self.answer(id, Err(Errno::from_io_error(&err).unwrap_or(Errno::MFILE))),
-        }
-    }
-
     /// Reports a kind of denial once.
     fn report(&mut self, denied: DeniedCall) {
         if !self.reported.contains(&denied) {
@@ -211,6 +189,34 @@ impl<'p> Broker<'p> {
             // The receiver may be gone.
             rustix::io::write(&self.reports, &[listener::encode(denied)]).unwrap_or_default();
         }
+    }
+}
+
+/// Answers suspended calls.
+struct Answers {
+    listener: OwnedFd,
+}
+
+impl Answers {
+    fn send(&self, id: u64, result: Result<(), Errno>) -> io::Result<()> {
+        ignore_gone(syscalls::answer_call(self.listener.as_fd(), id, result))
+    }
+
+    fn let_continue(&self, id: u64) -> io::Result<()> {
+        ignore_gone(syscalls::let_call_continue(self.listener.as_fd(), id))
+    }
+
+    fn send_handle(&self, id: u64, handle: &OwnedFd, close_on_exec: bool) -> io::Result<()> {
+        let listener = self.listener.as_fd();
+        match syscalls::answer_with_handle(listener, id, handle.as_fd(), close_on_exec) {
+            Ok(()) => Ok(()),
+            // For example, the program has too many open files.
+            Err(err) => self.send(id, Err(Errno::from_io_error(&err).unwrap_or(Errno::MFILE))),
+        }
+    }
+
+    fn is_suspended(&self, id: u64) -> bool {
+        syscalls::is_suspended(self.listener.as_fd(), id)
     }
 }
 

@@ -25,7 +25,7 @@ use rustix::net::{
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal};
 
-use super::broker::Broker;
+use super::broker::{self, WaitingPipes};
 use super::mounts::NamespaceOwner;
 use super::rights::{self, KeptCapabilities};
 use super::{DenialListener, PidNamespace, syscalls, with_context};
@@ -133,30 +133,15 @@ fn init(handles: InitHandles, plan: &SandboxPlan) -> ! {
     let mut reporter = Some(reporter);
     let listener = receive_listener(&from_program);
     drop(from_program);
-    let mut broker = listener.map(|listener| Broker::new(listener, plan, reports_sender));
-    let mut has_ended_child = true;
-    loop {
-        if has_ended_child && reap(program, &mut reporter) == Children::None {
-            syscalls::exit(0);
-        }
-        let Some(active) = &mut broker else {
-            wait(&signals, None);
-            syscalls::drain(signals.as_fd());
-            has_ended_child = true;
-            continue;
-        };
-        let events;
-        (events, has_ended_child) = wait_for_call(&signals, active);
-        if events.contains(PollFlags::IN) && active.answer_next().is_err() {
-            // Without a broker, further calls fail.
-            broker = None;
-        } else if !events.is_empty() && !events.contains(PollFlags::IN) {
-            // No process uses the filter any more.
-            broker = None;
-        } else if active.has_waiting() {
-            active.retry_waiting();
-        }
+    let pipes = match listener.map(|listener| broker::start(listener, plan, reports_sender)) {
+        None => None,
+        Some(Ok(pipes)) => Some(pipes),
+        Some(Err(_)) => syscalls::exit(1),
+    };
+    while reap(program, &mut reporter) == Children::Some {
+        wait(&signals, pipes.as_deref());
     }
+    syscalls::exit(0)
 }
 
 /// Receives the handle on which the kernel reports calls. `None` if the program failed before, or needs no broker.
@@ -175,23 +160,21 @@ fn receive_listener(from_program: &OwnedFd) -> Option<OwnedFd> {
     })
 }
 
-/// Waits until a call is reported or a child ends. Returns the events of the listener, and whether a child has ended.
-fn wait_for_call(signals: &OwnedFd, broker: &Broker<'_>) -> (PollFlags, bool) {
-    let timeout = broker.has_waiting().then_some(&PIPE_INTERVAL);
-    let mut all = [
-        PollFd::from_borrowed_fd(broker.listener(), PollFlags::IN),
-        PollFd::new(signals, PollFlags::IN),
-    ];
-    poll(&mut all, timeout).unwrap_or_default();
-    let has_ended_child = !all[1].revents().is_empty();
-    if has_ended_child {
-        syscalls::drain(signals.as_fd());
+/// Waits until a child has ended. Meanwhile, serves the calls that wait for the other end of a named pipe.
+fn wait(signals: &OwnedFd, pipes: Option<&WaitingPipes>) {
+    loop {
+        let timeout = pipes.is_some_and(|pipes| !pipes.is_empty()).then_some(&PIPE_INTERVAL);
+        let signals_only = || PollFd::new(signals, PollFlags::IN);
+        let mut all = [signals_only(), signals_only()];
+        if let Some(pipes) = pipes {
+            all[1] = PollFd::from_borrowed_fd(pipes.added(), PollFlags::IN);
+            pipes.retry();
+        }
+        poll(&mut all, timeout).unwrap_or_default();
+        if !all[0].revents().is_empty() {
+            return syscalls::drain(signals.as_fd());
+        }
     }
-    (all[0].revents(), has_ended_child)
-}
-
-fn wait(signals: &OwnedFd, timeout: Option<&Timespec>) {
-    poll(&mut [PollFd::new(signals, PollFlags::IN)], timeout).unwrap_or_default();
 }
 
 /// Whether processes are left.

@@ -154,6 +154,21 @@ pub(super) fn wake_at_once(listener: BorrowedFd<'_>) {
     }
 }
 
+/// Whether no process uses the filter any more.
+pub(super) fn is_hung_up(listener: BorrowedFd<'_>) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut state = [PollFd::from_borrowed_fd(listener, PollFlags::IN)];
+    poll(&mut state, Some(&Timespec::default())).is_ok() && state[0].revents().contains(PollFlags::HUP)
+}
+
+/// Gives this thread the policy `SCHED_IDLE`: it runs when no other one needs the CPU.
+pub(super) fn yield_to_all() -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the kernel reads the structure, which outlives the call.
+    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
 /// Whether a call is still suspended. If so, its thread id was not reused in the meantime.
 pub(super) fn is_suspended(listener: BorrowedFd<'_>, id: u64) -> bool {
     // SAFETY: the kernel reads the number, which outlives the call.

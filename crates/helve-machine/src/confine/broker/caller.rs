@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::CStr;
 use std::os::fd::OwnedFd;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{CWD, Mode, OFlags, fstat, openat};
@@ -42,7 +42,7 @@ pub(super) struct KnownThreads(RefCell<KnownStatuses>);
 
 #[derive(Default)]
 struct KnownStatuses {
-    threads: HashMap<i32, (Instant, Rc<ThreadStatus>)>,
+    threads: HashMap<i32, (Instant, Arc<ThreadStatus>)>,
     /// When a thread last announced that it changes its status.
     changed: Option<Instant>,
 }
@@ -62,13 +62,13 @@ impl KnownThreads {
         statuses.changed = Some(Instant::now());
     }
 
-    fn get(&self, thread: i32) -> Option<Rc<ThreadStatus>> {
+    fn get(&self, thread: i32) -> Option<Arc<ThreadStatus>> {
         let statuses = self.0.borrow();
         let (read_at, status) = statuses.threads.get(&thread)?;
-        (read_at.elapsed() < STATUS_LIFETIME).then(|| Rc::clone(status))
+        (read_at.elapsed() < STATUS_LIFETIME).then(|| Arc::clone(status))
     }
 
-    fn remember(&self, thread: i32, read_at: Instant, status: &Rc<ThreadStatus>) {
+    fn remember(&self, thread: i32, read_at: Instant, status: &Arc<ThreadStatus>) {
         let mut statuses = self.0.borrow_mut();
         if statuses.changed.is_some_and(|changed| read_at < changed + CHANGE_TIME) {
             return;
@@ -76,7 +76,7 @@ impl KnownThreads {
         if statuses.threads.len() >= MAX_KNOWN {
             statuses.threads.clear();
         }
-        statuses.threads.insert(thread, (read_at, Rc::clone(status)));
+        statuses.threads.insert(thread, (read_at, Arc::clone(status)));
     }
 }
 
@@ -157,14 +157,14 @@ impl<'a> Caller<'a> {
         self.thread
     }
 
-    pub(super) fn status(&self) -> Result<Rc<ThreadStatus>, Errno> {
+    pub(super) fn status(&self) -> Result<Arc<ThreadStatus>, Errno> {
         if let Some(known) = self.known.get(self.thread) {
             return Ok(known);
         }
         let read_at = Instant::now();
         let mut buffer = [0; 4096];
         let count = rustix::io::read(self.open("status", OFlags::RDONLY)?, &mut buffer)?;
-        let status = Rc::new(ThreadStatus::parse(&String::from_utf8_lossy(&buffer[..count]))?);
+        let status = Arc::new(ThreadStatus::parse(&String::from_utf8_lossy(&buffer[..count]))?);
         self.known.remember(self.thread, read_at, &status);
         Ok(status)
     }
@@ -194,7 +194,7 @@ impl ThreadStatus {
 
 #[cfg(test)]
 mod tests {
-    use std::rc::Rc;
+    use std::sync::Arc;
     use std::time::Instant;
 
     use rustix::io::Errno;
@@ -215,17 +215,17 @@ mod tests {
     #[test]
     fn a_status_is_forgotten_before_it_changes_or_becomes_old() {
         let known = KnownThreads::default();
-        let status = Rc::new(ThreadStatus::parse("Tgid:\t1\n").unwrap());
+        let status = Arc::new(ThreadStatus::parse("Tgid:\t1\n").unwrap());
         let now = Instant::now();
         known.remember(1, now, &status);
-        assert_eq!(known.get(1), Some(Rc::clone(&status)));
+        assert_eq!(known.get(1), Some(Arc::clone(&status)));
         known.expect_change();
         assert_eq!(known.get(1), None);
         // The thread may not have changed it yet.
         known.remember(1, Instant::now(), &status);
         assert_eq!(known.get(1), None);
         known.remember(1, Instant::now() + CHANGE_TIME, &status);
-        assert_eq!(known.get(1), Some(Rc::clone(&status)));
+        assert_eq!(known.get(1), Some(Arc::clone(&status)));
         let known = KnownThreads::default();
         known.remember(1, now.checked_sub(STATUS_LIFETIME).unwrap(), &status);
         assert_eq!(known.get(1), None);

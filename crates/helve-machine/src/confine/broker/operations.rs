@@ -35,7 +35,7 @@ type PathArgument = (u64, u64);
 
 /// A call of one thread.
 struct Call<'a> {
-    broker: &'a Broker<'a>,
+    broker: &'a Broker,
     caller: &'a Caller<'a>,
 }
 
@@ -66,7 +66,7 @@ enum LastLink {
     Keep,
 }
 
-impl Broker<'_> {
+impl Broker {
     pub(super) fn make_call(
         &self,
         caller: &Caller<'_>,
