@@ -1,6 +1,7 @@
 //! Sandbox modes, and the plan of what a sandboxed command may write.
 
 mod denials;
+mod git_index;
 mod guard;
 
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use helve_policy::builtin;
 use crate::process::{Network, SandboxLimits, SandboxPlan};
 
 pub use denials::{MAX_DENIALS, SandboxDenial, find_denials};
+pub use git_index::is_harmless_index;
 pub use guard::{Area, NameGuard, PathChange};
 
 /// Sandbox modes, from loosest to strictest.

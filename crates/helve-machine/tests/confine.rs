@@ -577,6 +577,63 @@ fn git_is_not_led_to_write_elsewhere() {
     });
 }
 
+/// Writes an index that lists a hook, as version 2 and as version 4, and the start of an index of git itself.
+const EVIL_INDEX: &str = r#"python3 -c '
+import struct
+def index(version, *names):
+    data, before = b"DIRC" + struct.pack(">II", version, len(names)), b""
+    for name in names:
+        entry = struct.pack(">10I", 0, 0, 0, 0, 0, 0, 0o100755, 0, 0, 0) + bytes(20) + struct.pack(">H", len(name))
+        data += entry + (bytes([len(before)]) + name + b"\0" if version == 4 else name + bytes(8 - (62 + len(name)) % 8))
+        before = name
+    return data + bytes(20)
+open("evil2", "wb").write(index(2, b".git/hooks/post-checkout"))
+open("evil4", "wb").write(index(4, b"a.txt", b"x/y/deep/.git/hooks/pre-push"))
+open("up", "wb").write(index(2, b"../outside/f"))
+'; "#;
+
+#[test]
+fn an_index_does_not_lead_git_to_write_hooks_or_files_elsewhere() {
+    for_each_user(|fixture| {
+        fixture.run_unconfined(&format!(
+            "{REPOSITORIES}; {EVIL_INDEX} chown --reference=. evil2 evil4 up"
+        ));
+        let attempts = [
+            "mv evil2 .git/index",
+            "mv evil4 .git/index",
+            "mv up .git/index",
+            "cp evil2 .git/index",
+            "cp evil2 .git/n.lock && mv .git/n.lock .git/index",
+            "cp evil2 e; ln e .git/index",
+            "ln -s ../evil2 .git/index",
+            "mv evil2 x/y/deep/.git/index",
+            "cp evil2 bare/index",
+            "rename evil2 bare/index; ! test -e evil2",
+            "mv evil2 .git/sharedindex.0123456789012345678901234567890123456789",
+            "mkdir .git/d; cp evil2 .git/d/index; rename .git/d/index .git/index; ! test -e .git/d/index",
+            // Changing it after it was checked.
+            "git add a.txt && ln .git/index other",
+            "git add a.txt && echo x >> .git/index",
+            "git add a.txt && cp .git/index n && exec 7<> n && mv n .git/index && cat evil2 >&7 && grep -q hooks .git/index",
+            "git add a.txt && cp evil2 n && python3 -c 'import ctypes; exit(ctypes.CDLL(None).syscall(316, -100, b\"n\", -100, b\".git/index\", 2))'",
+        ];
+        assert_eq!(succeeding(fixture, &attempts), Vec::<String>::new());
+        fixture.run_unconfined("! grep -rqs post-checkout .git/index x/y/deep/.git/index bare/index && git -c safe.directory='*' checkout -q -- . && ! test -e .git/hooks/post-checkout && test \"$(cat ../outside/f)\" = f");
+        // Git's own index is replaced, with its permissions and time.
+        fixture.check(
+            "for v in 2 3 4; do git update-index --index-version $v && git add a.txt && git ls-files; done; git update-index --split-index && echo new > b.txt && git add b.txt && git ls-files b.txt && git update-index --no-split-index; chmod 640 .git/index; cp -p .git/index i && touch -d @7 i && mv i .git/index && stat -c '%a %Y' .git/index; ls .git | grep sandbox; cd $TMPDIR && git init -q --object-format=sha256 s && cd s && echo a > a && git add a && git status --short",
+            expect![[r#"
+                a.txt
+                a.txt
+                a.txt
+                b.txt
+                640 7
+                A  a
+            "#]],
+        );
+    });
+}
+
 #[test]
 fn committing_branching_and_merging_work() {
     for_each_user(|fixture| {
@@ -796,9 +853,11 @@ fn moving_a_folder_does_not_reveal_hidden_files_to_later_commands() {
         let cache = fixture.base.join("outside/cache");
         let changes = fixture.base.join("scratch/.caches/0");
         let script = "rename keys moved; rename keys/deep moved; rename ../outside/cache/keys moved; mkdir more; python3 -c 'import ctypes; ctypes.CDLL(None).syscall(316, -100, b\"more\", -100, b\"keys\", 2)'; rm -rf keys/deep 2> /dev/null; cd ../outside/cache && rename keys moved";
-        for (mode, variables) in
-            [(Sandbox::WorkspaceWrite, &[][..]), (Sandbox::WorkspaceWrite, &[UNWATCHED]), (Sandbox::ReadOnly, &[])]
-        {
+        for (mode, variables) in [
+            (Sandbox::WorkspaceWrite, &[][..]),
+            (Sandbox::WorkspaceWrite, &[UNWATCHED]),
+            (Sandbox::ReadOnly, &[]),
+        ] {
             let mut plan = fixture.plan(mode, Network::Off);
             plan.copied = vec![CopiedFolder { folder: cache.clone(), changes: changes.clone() }];
             plan.hidden = vec![fixture.root().join("keys/deep/k"), cache.join("keys/k")];

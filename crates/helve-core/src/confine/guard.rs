@@ -10,6 +10,9 @@
 //! - No folder may be moved out of a git folder, because it may already contain a `HEAD`.
 //! - A git folder gets no symbolic links, because git writes to what they lead to. So only files may be moved into one.
 //!
+//! - The index of a repository lists the files that git writes. A program replaces it by renaming a file, whose content is
+//!   checked then ([`NameGuard::is_index`]). It cannot be written in any other way.
+//!
 //! A folder around a hidden file cannot be moved either. The file would be found under its new name by the next command, whose
 //! plan might not hide it.
 //!
@@ -32,6 +35,8 @@ pub enum PathChange {
     CreateFolder,
     /// The entry with this name gets another name.
     Move,
+    /// An entry with another name gets this one.
+    Arrive,
 }
 
 /// Whether a file may be changed. The innermost folder of a plan that contains the file decides.
@@ -121,6 +126,9 @@ impl NameGuard {
             return true;
         }
         let Some((rules, relative)) = guarded_part(innermost) else { return false };
+        if change == PathChange::Write && is_index(rules, relative, &has_head) {
+            return true;
+        }
         let mut is_in_git = rules == NameRules::Git;
         let mut levels_above = names(relative).count();
         let mut names = names(relative).peekable();
@@ -141,6 +149,13 @@ impl NameGuard {
             levels_above -= 1;
         }
         false
+    }
+
+    /// Whether a path is that of the index of a repository, or of a part of the index. `has_head` is that of
+    /// [`NameGuard::refuses`].
+    pub fn is_index(&self, path: &Path, has_head: impl Fn(usize) -> bool) -> bool {
+        let guarded = guarded_part(self.innermost(encoded(path)));
+        guarded.is_some_and(|(rules, relative)| is_index(rules, relative, &has_head))
     }
 
     /// Whether moving a folder takes it out of a git folder.
@@ -207,7 +222,22 @@ fn names(relative: &[u8]) -> impl Iterator<Item = &[u8]> {
     relative.split(|byte| *byte == b'/').filter(|name| !name.is_empty())
 }
 
-fn is_git(name: &[u8]) -> bool {
+/// Whether a path in an area is an index, in a git folder itself and not below it.
+fn is_index(rules: NameRules, relative: &[u8], has_head: &impl Fn(usize) -> bool) -> bool {
+    let mut names = relative.rsplit(|byte| *byte == b'/').filter(|name| !name.is_empty());
+    let is_named = names.next().is_some_and(|name| {
+        let name = name.to_ascii_lowercase();
+        name == b"index" || name.starts_with(b"sharedindex.")
+    });
+    is_named
+        && match names.next() {
+            Some(folder) if is_git(folder) => true,
+            None if rules == NameRules::Git => true,
+            _ => rules != NameRules::Git && !names.any(is_git) && has_head(1),
+        }
+}
+
+pub(super) fn is_git(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b".git")
 }
 

@@ -40,7 +40,8 @@ fn a_linked_worktree_gets_only_the_paths_that_a_commit_writes() {
         ("/w/.git", true),
         ("/w/.helve", true),
         ("/r/.git/objects/1", false),
-        ("/r/.git/worktrees/w/index", false),
+        ("/r/.git/worktrees/w/index.lock", false),
+        ("/r/.git/worktrees/w/index", true),
         ("/r/.git/worktrees/w/commondir", true),
         ("/r/.git/worktrees/w/config.worktree", true),
         ("/r/.git/worktrees/other/index", true),
@@ -78,7 +79,8 @@ fn denied_paths_of_a_plan() {
         ("/scratch/x", false),
         ("/w2/x", true),
         ("/etc/passwd", true),
-        ("/w/.git/index", false),
+        ("/w/.git/index.lock", false),
+        ("/w/.git/index", true),
         ("/w/.git/hooks/pre-commit", true),
         ("/w/.helve", true),
     ] {
@@ -88,7 +90,7 @@ fn denied_paths_of_a_plan() {
 
 #[test]
 fn git_folders_are_recognized_by_name() {
-    use PathChange::{CreateFolder, Move, Write};
+    use PathChange::{Arrive, CreateFolder, Move, Write};
     let mut plan = plan_for(Sandbox::WorkspaceWrite);
     plan.writable.push("/w/inner".into());
     let guard = NameGuard::new(&plan);
@@ -97,7 +99,18 @@ fn git_folders_are_recognized_by_name() {
         (Write, "/w/a/.git", true),
         (CreateFolder, "/w/a/.Git", true),
         (Move, "/w/a/.git", true),
-        (Write, "/w/a/.git/index", false),
+        (Write, "/w/a/.git/index", true),
+        (Arrive, "/w/a/.git/index", false),
+        (Arrive, "/w/a/.git/config", true),
+        (Arrive, "/w/a/.git", true),
+        (Arrive, "/w/a/HEAD", true),
+        (Move, "/w/a/.git/index", false),
+        (Write, "/w/a/.git/sharedindex.1", true),
+        (Write, "/w/a/.git/index.lock", false),
+        (Write, "/w/a/.git/logs/refs/heads/index", false),
+        (Write, "/w/a/index", false),
+        (Write, "/w/bare/index", true),
+        (Write, "/w/bare/logs/index", false),
         (Write, "/w/a/.git/config", true),
         (CreateFolder, "/w/a/.git/hooks", true),
         (Write, "/w/a/.git/hooks/pre-commit", true),
@@ -150,7 +163,11 @@ fn folders_around_hidden_files_cannot_be_moved() {
         (Move, "/w/b", false),
         (Move, "/home/.cache", true),
     ] {
-        assert_eq!(guard.refuses(Path::new(path), change, |_| false), expected, "{change:?} {path}");
+        assert_eq!(
+            guard.refuses(Path::new(path), change, |_| false),
+            expected,
+            "{change:?} {path}"
+        );
     }
 }
 

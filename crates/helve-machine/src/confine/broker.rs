@@ -6,6 +6,7 @@
 //! program gets the result. This process lives in the same namespaces and has the same rights to files as the program.
 
 mod caller;
+mod git_index;
 mod links;
 mod operations;
 mod pipes;

@@ -158,7 +158,8 @@ pub(super) fn wake_at_once(listener: BorrowedFd<'_>) {
 pub(super) fn is_hung_up(listener: BorrowedFd<'_>) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let mut state = [PollFd::from_borrowed_fd(listener, PollFlags::IN)];
-    poll(&mut state, Some(&Timespec::default())).is_ok() && state[0].revents().contains(PollFlags::HUP)
+    poll(&mut state, Some(&Timespec::default())).is_ok()
+        && state[0].revents().contains(PollFlags::HUP)
 }
 
 /// Gives this thread the policy `SCHED_IDLE`: it runs when no other one needs the CPU.

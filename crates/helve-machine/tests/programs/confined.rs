@@ -11,7 +11,7 @@ fn plan(fixture: &Fixture, network: Network) -> Option<SandboxPlan> {
     Some(SandboxPlan {
         writable: vec![fixture.root().into()],
         guarded: Vec::new(),
-            git_folders: Vec::new(),
+        git_folders: Vec::new(),
         protected: Vec::new(),
         hidden: Vec::new(),
         visible: Vec::new(),

@@ -14,6 +14,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::caller::Caller;
+use super::git_index::NewIndex;
 use super::places::{
     Base, DirectPath, Place, is_in_proc, own_link, own_process_link, real_path, refuse_own,
 };
@@ -313,9 +314,11 @@ impl Call<'_> {
         let (from, to) = (self.place(from)?, self.place(to)?);
         let is_exchange = flags.contains(RenameFlags::EXCHANGE);
         self.check(&from, PathChange::Move)?;
-        self.check(&to, PathChange::Write)?;
+        self.check(&to, PathChange::Arrive)?;
         if is_exchange {
+            // This also refuses to exchange an index.
             self.check(&from, PathChange::Write)?;
+            self.check(&to, PathChange::Write)?;
             self.check(&to, PathChange::Move)?;
         }
         self.check_moved_entry(&from, &to)?;
@@ -328,6 +331,12 @@ impl Call<'_> {
             || is_exchange && guard.leaves_git_folder(to_path, from_path)
         {
             return Err(CallError::Refused(DeniedCall::Protected));
+        }
+        let has_head = |levels_above| to.has_head(levels_above);
+        if guard.is_index(to_path, has_head)
+            && let Some(index) = NewIndex::read(&from)?
+        {
+            return index.replace(&from, &to, flags).map(|()| CallResult::Done);
         }
         renameat_with(&from.folder, from.call_name(), &to.folder, to.call_name(), flags)?;
         Ok(CallResult::Done)
