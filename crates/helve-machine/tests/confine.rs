@@ -285,6 +285,9 @@ fn repositories_are_neither_created_nor_led_to_other_settings() {
             "git clone -q x/y/deep new",
             "mkdir new/.git || mkdir evil/.git",
             "mkdir evil/.GIT",
+            "mkdir evil/git~1",
+            "mkdir evil/.git.",
+            "mkdir $'evil/.g\\xe2\\x80\\x8dit'",
             "cp file evil/.git",
             "ln file evil/.git",
             "ln -s ../evil evil/.git",
@@ -672,6 +675,9 @@ fn settings_of_editors_and_agents_are_protected() {
             "echo x > .envrc",
             "echo x > .mise.toml",
             "ln -s src .zed",
+            "mkdir .hg && echo x > .hg/hgrc",
+            "mkdir hg && echo x > hg/hgrc && rename hg .hg; test -d .hg/hgrc",
+            "mkdir -p .jj/repo && echo x > .jj/repo/config.toml",
         ];
         assert_eq!(succeeding(fixture, &attempts), Vec::<String>::new());
         assert!(!fixture.root().join(".zed").exists());
@@ -784,6 +790,48 @@ fn other_processes_and_the_kernel_are_protected() {
             NoNewPrivs:	1
             Seccomp:	2
         "#]],
+        );
+    });
+}
+
+/// Makes calls that could undo the sandbox or bypass the broker, and prints those that do not fail as denied calls do.
+const FORBIDDEN_CALLS: &str = r#"python3 -c '
+import ctypes, errno, os
+c = ctypes.CDLL(None, use_errno=True)
+here, nothing = os.open(".", os.O_RDONLY), ctypes.create_string_buffer(5000)
+def attempt(name, call, *arguments):
+    ctypes.set_errno(0)
+    result = call(*arguments)
+    if result >= 0 or ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS): print(name, result, os.strerror(ctypes.get_errno()))
+for request in (0x5412, 0x541c, 0x50009401, 0x5000940e, 0x50009417, 0x50009418, 0x4020bc10, 0x40186f04, 0x40086602, 0x401c5820):
+    attempt(hex(request), c.ioctl, here, ctypes.c_ulong(request), nothing)
+folder = b"."
+for name, *call in (
+    ("open_tree", 428, -100, folder, 1), ("move_mount", 429, -100, folder, -100, folder, 0), ("fsopen", 430, b"tmpfs", 0),
+    ("fspick", 433, -100, folder, 0), ("mount_setattr", 442, -100, folder, 0, nothing, 32), ("open_tree_attr", 467, -100, folder, 0, nothing, 32),
+    ("file_setattr", 469, -100, folder, nothing, 24, 0), ("openat2", 437, -100, folder, nothing, 24), ("clone3", 435, nothing, 88),
+    ("pidfd_getfd", 438, os.pidfd_open(1), 0, 0), ("process_madvise", 440, os.pidfd_open(1), nothing, 0, 4, 0), ("io_uring", 425, 8, nothing),
+):
+    attempt(name, c.syscall, *call)
+if os.uname().machine == "x86_64":
+    for name, *call in (
+        ("mount", 165, folder, folder, 0, 4096, 0), ("umount2", 166, folder, 2), ("pivot_root", 155, folder, folder), ("chroot", 161, folder),
+        ("setns", 308, here, 0), ("unshare", 272, 0x20000), ("clone", 56, 0x10000011, 0, 0, 0, 0), ("open_by_handle_at", 304, -100, nothing, 0),
+        ("ptrace", 101, 16, 1, 0, 0), ("process_vm_readv", 310, 1, nothing, 0, nothing, 0, 0), ("kcmp", 312, 1, 1, 0, 0, 0), ("bpf", 321, 0, nothing, 100),
+        ("perf_event_open", 298, nothing, 0, -1, -1, 0), ("userfaultfd", 323, 0), ("keyctl", 250, 0, -3, 1), ("add_key", 248, folder, folder, folder, 1, -3),
+        ("request_key", 249, folder, folder, 0, -3), ("reboot", 169, 0, 0, 0, 0), ("clock_settime", 227, 0, nothing), ("x32", 0x40000001, 1, folder, 1),
+    ):
+        attempt(name, c.syscall, *call)
+print("done")'"#;
+
+#[test]
+fn calls_that_could_undo_the_sandbox_fail() {
+    for_each_user(|fixture| {
+        fixture.check(
+            FORBIDDEN_CALLS,
+            expect![[r#"
+                done
+            "#]],
         );
     });
 }

@@ -7,6 +7,7 @@ use std::sync::{Arc, LazyLock};
 use helve_text::secrets::{HARMLESS_FILES, SECRET_FILES};
 
 use crate::ask::UNSANDBOXED;
+use crate::file_name::may_name;
 use crate::rule::{Action, Pattern, Rule, Source};
 use crate::wall::{Policy, Wall};
 
@@ -87,11 +88,9 @@ pub fn protected_git_paths(git_dir: &Path) -> Vec<PathBuf> {
     PROTECTED_IN_GIT.iter().chain(&[WORKTREES]).map(|name| git_dir.join(name)).collect()
 }
 
-/// Whether a sandboxed command must not write to this entry of a git folder. Case is ignored, because some file systems
-/// ignore it.
+/// Whether a sandboxed command must not write to this entry of a git folder, under any spelling of its name.
 pub fn is_protected_in_git(name: &[u8]) -> bool {
-    let mut names = PROTECTED_IN_GIT.iter().chain(&[WORKTREES]);
-    names.any(|protected| name.eq_ignore_ascii_case(protected.as_bytes()))
+    PROTECTED_IN_GIT.iter().chain(&[WORKTREES]).any(|protected| may_name(name, protected))
 }
 
 /// The files in protected folders that configure nothing: the plans of the plan agent.

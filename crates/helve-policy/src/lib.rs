@@ -13,6 +13,7 @@ mod advice;
 pub mod ask;
 pub mod builtin;
 pub mod command;
+mod file_name;
 mod readable;
 pub mod rule;
 pub mod shell;
@@ -24,6 +25,7 @@ pub use ask::{
     ProcessId, Refusal, Reply, Request, Unclear,
 };
 pub use command::{Command, Decision};
+pub use file_name::may_name;
 pub use readable::Readable;
 pub use rule::{Action, Pattern, Reason, Rule, Scope, Source, Verdict, decide};
 pub use shell::{TreeRules, TreeScope, is_simple_glob};

@@ -22,7 +22,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use helve_policy::builtin;
+use helve_policy::{builtin, may_name};
 
 use crate::process::SandboxPlan;
 
@@ -226,8 +226,7 @@ fn names(relative: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn is_index(rules: NameRules, relative: &[u8], has_head: &impl Fn(usize) -> bool) -> bool {
     let mut names = relative.rsplit(|byte| *byte == b'/').filter(|name| !name.is_empty());
     let is_named = names.next().is_some_and(|name| {
-        let name = name.to_ascii_lowercase();
-        name == b"index" || name.starts_with(b"sharedindex.")
+        may_name(name, "index") || name.to_ascii_lowercase().starts_with(b"sharedindex.")
     });
     is_named
         && match names.next() {
@@ -238,9 +237,9 @@ fn is_index(rules: NameRules, relative: &[u8], has_head: &impl Fn(usize) -> bool
 }
 
 pub(super) fn is_git(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b".git")
+    may_name(name, ".git")
 }
 
 fn is_head(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b"HEAD")
+    may_name(name, "HEAD")
 }

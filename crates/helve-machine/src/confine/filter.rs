@@ -99,7 +99,9 @@ const TRACING: [libc::c_long; 3] =
 const NETWORK_FAMILIES: [libc::c_int; 2] = [libc::AF_INET, libc::AF_INET6];
 
 /// Always denied: calls on other processes, mounts, namespaces and the kernel, and calls that bypass the other rules.
-const ALWAYS_DENIED: [libc::c_long; 42] = [
+const ALWAYS_DENIED: [libc::c_long; 44] = [
+    OPEN_TREE_ATTR,
+    FILE_SETATTR,
     libc::SYS_process_madvise,
     libc::SYS_pidfd_getfd,
     libc::SYS_kcmp,
@@ -156,8 +158,27 @@ const NAMESPACES: [libc::c_int; 8] = [
     0x80,
 ];
 
-/// `TIOCSTI` and `TIOCLINUX`, which inject input into a terminal or control a console.
-const TERMINAL_INJECTION: [u64; 2] = [0x5412, 0x541c];
+/// Requests of `ioctl` that are denied.
+const DENIED_REQUESTS: [u64; 10] = [
+    // TIOCSTI and TIOCLINUX inject input into a terminal or control a console.
+    0x5412,
+    0x541c,
+    // These create files or folders with any name: BTRFS_IOC_SNAP_CREATE, BTRFS_IOC_SUBVOL_CREATE, their second versions,
+    // BCH_IOCTL_SUBVOLUME_CREATE and OCFS2_IOC_REFLINK.
+    0x5000_9401,
+    0x5000_940e,
+    0x5000_9417,
+    0x5000_9418,
+    0x4020_bc10,
+    0x4018_6f04,
+    // FS_IOC_SETFLAGS and FS_IOC_FSSETXATTR can make a folder ignore case.
+    0x4008_6602,
+    0x401c_5820,
+];
+
+/// `open_tree_attr` and `file_setattr`, which libc does not define on every target. Their numbers are the same on all.
+const OPEN_TREE_ATTR: libc::c_long = 467;
+const FILE_SETATTR: libc::c_long = 469;
 
 fn denied_filter(network: Network, pids: PidNamespace) -> Result<BpfProgram, BoxError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> =
@@ -174,9 +195,9 @@ fn denied_filter(network: Network, pids: PidNamespace) -> Result<BpfProgram, Box
     }
     rules.insert(libc::SYS_unshare, unshare);
     rules.insert(libc::SYS_clone, clone);
-    let injections: Result<_, BoxError> =
-        TERMINAL_INJECTION.iter().map(|request| rule_on_argument(1, Dword, Eq, *request)).collect();
-    rules.insert(libc::SYS_ioctl, injections?);
+    let requests: Result<_, BoxError> =
+        DENIED_REQUESTS.iter().map(|request| rule_on_argument(1, Dword, Eq, *request)).collect();
+    rules.insert(libc::SYS_ioctl, requests?);
     match network {
         Network::On => {}
         Network::Off => {

@@ -147,21 +147,21 @@ impl WaitClock {
     /// Returns `None` if the kernel does not measure it.
     fn of_this_thread() -> Option<Self> {
         let clock = WaitClock(File::open("/proc/thread-self/schedstat").ok()?);
-        // The thread has already run, so the time that it ran is not zero.
-        clock.fields()?.0.ne(&0).then_some(clock)
+        // The thread runs, so it got a CPU at least once.
+        (clock.fields()?[2] > 0).then_some(clock)
     }
 
     fn read(&self) -> Duration {
-        Duration::from_nanos(self.fields().map_or(0, |(_, waited)| waited))
+        Duration::from_nanos(self.fields().map_or(0, |[_, waited, _]| waited))
     }
 
-    /// Returns how many nanoseconds the thread ran and waited.
-    fn fields(&self) -> Option<(u64, u64)> {
+    /// Returns how many nanoseconds the thread ran, how many it waited, and how often it got a CPU.
+    fn fields(&self) -> Option<[u64; 3]> {
         let mut buffer = [0; 64];
         let count = self.0.read_at(&mut buffer, 0).ok()?;
         let text = str::from_utf8(&buffer[..count]).ok()?;
         let mut numbers = text.split_whitespace().map_while(|number| number.parse().ok());
-        Some((numbers.next()?, numbers.next()?))
+        Some([numbers.next()?, numbers.next()?, numbers.next()?])
     }
 }
 
