@@ -82,6 +82,8 @@ impl KnownThreads {
 
 /// Maximum length of a path that the kernel accepts, including the NUL at its end.
 const MAX_PATH: usize = 4096;
+/// Most paths are shorter than this.
+const FIRST_READ: usize = 256;
 
 impl<'a> Caller<'a> {
     /// If the thread is killed in the meantime, its id may belong to another thread in the same sandbox.
@@ -97,12 +99,14 @@ impl<'a> Caller<'a> {
 
     /// Reads a path from the caller's memory.
     pub(super) fn path(&self, address: u64) -> Result<Vec<u8>, Errno> {
-        let mut buffer = vec![0; MAX_PATH];
+        let mut buffer = Vec::new();
         let mut length = 0;
         // The page after the end of the path may not be mapped, so each page is read on its own.
         while length < MAX_PATH {
             let start = address.checked_add(length as u64).ok_or(Errno::FAULT)?;
-            let end = (length + syscalls::bytes_to_page_end(start)).min(MAX_PATH);
+            let limit = if length == 0 { FIRST_READ } else { MAX_PATH };
+            let end = (length + syscalls::bytes_to_page_end(start)).min(limit);
+            buffer.resize(end, 0);
             let part = &mut buffer[length..end];
             let count = syscalls::read_memory(self.thread, start, part)
                 .map_err(|err| Errno::from_io_error(&err).unwrap_or(Errno::FAULT))?;

@@ -16,12 +16,14 @@ use std::time::{Duration, Instant};
 use super::{Broker, Progress};
 use crate::confine::syscalls;
 
-/// A thread that waits longer than this for a CPU, in one call, competes with other processes.
+/// A thread that waits longer than this for a CPU competes with other processes.
 const MAX_WAIT: Duration = Duration::from_micros(200);
-/// How long the ordinary thread answers. The time doubles until the other thread answers many calls without waiting.
-const SHORTEST_SHIFT: Duration = Duration::from_millis(100);
-const LONGEST_SHIFT: Duration = Duration::from_secs(2);
-const MANY_CALLS: u32 = 1_000;
+/// How many calls are answered before the yielding thread finds out how long it waited.
+const CALLS_PER_CHECK: u32 = 8;
+/// How long the ordinary thread answers. The time doubles until the other thread passes many checks.
+const SHORTEST_SHIFT: Duration = Duration::from_millis(250);
+const LONGEST_SHIFT: Duration = Duration::from_secs(4);
+const MANY_CHECKS: u32 = 500;
 
 const STACK_SIZE: usize = 256 << 10;
 
@@ -46,17 +48,17 @@ struct Turns {
     /// When the ordinary thread hands over; `None` for never.
     ends: Option<Instant>,
     next_length: Duration,
-    /// How many calls the yielding thread has answered since it took over.
-    answered: u32,
+    /// How many checks the yielding thread has passed since it took over.
+    passed: u32,
 }
 
 impl Turns {
     fn new() -> Self {
-        Turns { worker: Worker::Yielding, ends: None, next_length: SHORTEST_SHIFT, answered: 0 }
+        Turns { worker: Worker::Yielding, ends: None, next_length: SHORTEST_SHIFT, passed: 0 }
     }
 
-    /// Continues after a call during which the thread waited this long for a CPU.
-    fn after_call(&mut self, now: Instant, waited: Duration) {
+    /// Continues after calls during which the thread waited this long for a CPU.
+    fn after_calls(&mut self, now: Instant, waited: Duration) {
         match self.worker {
             Worker::Yielding if waited > MAX_WAIT => {
                 self.worker = Worker::Ordinary;
@@ -64,14 +66,14 @@ impl Turns {
                 self.next_length = (self.next_length * 2).min(LONGEST_SHIFT);
             }
             Worker::Yielding => {
-                self.answered = self.answered.saturating_add(1);
-                if self.answered == MANY_CALLS {
+                self.passed = self.passed.saturating_add(1);
+                if self.passed == MANY_CHECKS {
                     self.next_length = SHORTEST_SHIFT;
                 }
             }
             Worker::Ordinary if self.ends.is_some_and(|end| now >= end) => {
                 self.worker = Worker::Yielding;
-                self.answered = 0;
+                self.passed = 0;
             }
             Worker::Ordinary => {}
         }
@@ -119,6 +121,7 @@ fn work(place: &Workplace, worker: Worker, clock: Option<&WaitClock>) {
         let is_other = |shift: &mut Shift| shift.turns.worker != worker;
         shift = place.changed.wait_while(shift, is_other).unwrap_or_else(PoisonError::into_inner);
         let mut waited = clock.map_or(Duration::ZERO, WaitClock::read);
+        let mut calls = 0_u32;
         while shift.turns.worker == worker {
             match shift.broker.answer_next() {
                 Ok(Progress::Answered) => {}
@@ -126,9 +129,12 @@ fn work(place: &Workplace, worker: Worker, clock: Option<&WaitClock>) {
                 // Suspended calls fail when this process ends.
                 Err(_) => syscalls::exit(1),
             }
-            let total = clock.map_or(Duration::ZERO, WaitClock::read);
-            shift.turns.after_call(Instant::now(), total.saturating_sub(waited));
-            waited = total;
+            calls = calls.wrapping_add(1);
+            if calls.is_multiple_of(CALLS_PER_CHECK) {
+                let total = clock.map_or(Duration::ZERO, WaitClock::read);
+                shift.turns.after_calls(Instant::now(), total.saturating_sub(waited));
+                waited = total;
+            }
         }
         place.changed.notify_all();
     }
@@ -169,7 +175,7 @@ impl WaitClock {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{MANY_CALLS, Turns, WaitClock, Worker};
+    use super::{MANY_CHECKS, Turns, WaitClock, Worker};
 
     #[test]
     fn the_ordinary_thread_takes_over_when_the_other_one_has_to_wait() {
@@ -177,26 +183,26 @@ mod tests {
         const SHORT: Duration = Duration::from_micros(5);
         let start = Instant::now();
         let mut turns = Turns::new();
-        // The time of a call in milliseconds, how long it waited, and who answers the next one.
+        // The time of a check in milliseconds, how long the thread waited, and who answers the next calls.
         for (at, waited, expected) in [
             (0, SHORT, Worker::Yielding),
             (1, LONG, Worker::Ordinary),
-            (100, LONG, Worker::Ordinary),
-            (101, LONG, Worker::Yielding),
-            (102, LONG, Worker::Ordinary),
-            (301, SHORT, Worker::Ordinary),
-            (302, SHORT, Worker::Yielding),
+            (250, LONG, Worker::Ordinary),
+            (251, LONG, Worker::Yielding),
+            (252, LONG, Worker::Ordinary),
+            (751, SHORT, Worker::Ordinary),
+            (752, SHORT, Worker::Yielding),
         ] {
-            turns.after_call(start + Duration::from_millis(at), waited);
+            turns.after_calls(start + Duration::from_millis(at), waited);
             assert_eq!(turns.worker, expected, "{at}");
         }
-        for _ in 0..MANY_CALLS {
-            turns.after_call(start, SHORT);
+        for _ in 0..MANY_CHECKS {
+            turns.after_calls(start, SHORT);
         }
-        turns.after_call(start, LONG);
-        assert_eq!(turns.ends, Some(start + Duration::from_millis(100)));
+        turns.after_calls(start, LONG);
+        assert_eq!(turns.ends, Some(start + Duration::from_millis(250)));
         turns.without_yielding();
-        turns.after_call(start + Duration::from_secs(9), SHORT);
+        turns.after_calls(start + Duration::from_secs(9), SHORT);
         assert_eq!(turns.worker, Worker::Ordinary);
     }
 
