@@ -152,7 +152,7 @@ fn git_folders_are_recognized_by_name() {
 fn folders_around_hidden_files_cannot_be_moved() {
     use PathChange::{CreateFolder, Move, Write};
     let mut plan = plan_for(Sandbox::WorkspaceWrite);
-    plan.hidden = vec!["/w/a/b/key".into(), "/home/.cache/x".into()];
+    plan.hidden = vec!["/w/a/b/key".into(), "/home/user/.cache/x".into()];
     let guard = NameGuard::new(&plan);
     for (change, path, expected) in [
         (Move, "/w/a", true),
@@ -161,7 +161,7 @@ fn folders_around_hidden_files_cannot_be_moved() {
         (CreateFolder, "/w/a", false),
         (Write, "/w/a/b/other", false),
         (Move, "/w/b", false),
-        (Move, "/home/.cache", true),
+        (Move, "/home/user/.cache", true),
     ] {
         assert_eq!(
             guard.refuses(Path::new(path), change, |_| false),
