@@ -28,7 +28,7 @@ use crate::machine::{FileContent, Machine, MachineError};
 use crate::output::ToolError;
 use crate::paths;
 use crate::resolved::Resolved;
-use crate::seen::SeenState;
+use crate::seen::{KnownContent, SeenState};
 use crate::session::Session;
 
 pub use direct::{ComputedContent, DirectChange};
@@ -303,7 +303,11 @@ impl CommitJob {
             rebase(&*machine, &mut changes[index]).await?;
             is_rebased[index] = true;
         }
-        Err(CommitFailure::Stale { display_path: changes[0].path.display().into(), now: None })
+        Err(CommitFailure::Stale {
+            display_path: changes[0].path.display().into(),
+            base: None,
+            now: None,
+        })
     }
 
     /// Records the old content of all files in the journal, then permits the commit to change them.
@@ -395,7 +399,7 @@ impl CommitJob {
             self.session.forget(&change.path.real());
         }
         match image {
-            Some(image) => self.session.mark_written(path, image),
+            Some(image) => self.session.mark_content(path, KnownContent::of(image)),
             None => self.session.forget(path),
         }
     }
@@ -480,7 +484,7 @@ fn to_image(FileContent { bytes, mode }: FileContent) -> FileImage {
 async fn rebase(machine: &dyn Machine, change: &mut FileChange) -> Result<(), CommitFailure> {
     let display_path = change.path.display().to_string();
     if change.base.as_ref().is_some_and(FileImage::is_link) {
-        return Err(CommitFailure::Stale { display_path, now: None });
+        return Err(CommitFailure::Stale { display_path, base: None, now: None });
     }
     let theirs = match machine.read(&change.path.place, MAX_BYTES).await {
         Ok(content) => Some(to_image(content)),
@@ -492,6 +496,7 @@ async fn rebase(machine: &dyn Machine, change: &mut FileChange) -> Result<(), Co
     };
     let stale = || CommitFailure::Stale {
         display_path: display_path.clone(),
+        base: change.base.as_ref().map(|base| base.bytes.clone()),
         now: theirs.as_ref().map(|theirs| theirs.bytes.clone()),
     };
     let (Some(base), Some(theirs)) = (&change.base, &theirs) else { return Err(stale()) };

@@ -20,7 +20,7 @@ use crate::output::ToolError;
 use crate::paths;
 use crate::recorder::Recorder;
 use crate::resolved::{Resolved, Roots, normalize};
-use crate::seen::SeenContent;
+use crate::seen::{KnownContent, SeenContent};
 use crate::session::Session;
 
 /// The longest accepted path in bytes.
@@ -80,7 +80,11 @@ impl Files {
 
     /// Records that the session has seen this window.
     pub fn mark_seen(&self, path: &Resolved, window: &WindowLines) {
-        self.session.mark_seen(&path.real(), SeenContent::window(window));
+        let path = path.real();
+        match KnownContent::of_window(window) {
+            Some(content) => self.session.mark_content(&path, content),
+            None => self.session.mark_seen(&path, SeenContent::window(window)),
+        }
     }
 
     /// Reads a whole file and records that the session has seen it. Fails if it is larger than `max_bytes`.
@@ -95,8 +99,8 @@ impl Files {
         let content = content
             .map_err(|err| self.session.dialect.words.machine_error(path.display(), &err))?;
         let image = FileImage::new(content.bytes.clone(), content.mode);
-        let hash = journal::hash_in_background(&image).await;
-        self.session.mark_seen(&path.real(), SeenContent::whole(hash));
+        journal::hash_in_background(&image).await;
+        self.session.mark_content(&path.real(), KnownContent::of(&image));
         Ok(content.bytes)
     }
 

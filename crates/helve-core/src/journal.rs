@@ -140,12 +140,10 @@ impl FileImage {
         *self.hash.get_or_init(|| ContentHash::of(&self.bytes))
     }
 
-    /// Copies the hash of an image with the same bytes, if that hash is known.
-    pub(crate) fn share_hash(&self, same: &FileImage) {
-        if let Some(hash) = same.hash.get() {
-            // If this hash is known already, it is the same.
-            self.hash.set(*hash).ok();
-        }
+    /// Sets the hash of the bytes, so that it need not be computed.
+    pub(crate) fn set_hash(&self, hash: ContentHash) {
+        // If the hash is known already, it is the same.
+        self.hash.set(hash).ok();
     }
 
     /// The image of a symbolic link.
@@ -230,6 +228,15 @@ pub fn undoable(changes: &[RecordedChange]) -> Vec<&RecordedChange> {
 /// Minimum length of a short id: the beginning or the end of a call's id.
 const MIN_ID: usize = 4;
 
+/// Length of the ids that people are shown.
+const SHORT_ID: usize = 8;
+
+/// Returns the end of a call's id, which is easier to type than the whole id.
+pub fn short_id(call: &str) -> &str {
+    let start = call.char_indices().rev().nth(SHORT_ID - 1).map_or(0, |(at, _)| at);
+    &call[start..]
+}
+
 /// Returns the changes of the calls that a short id stands for: those whose ids begin or end with it.
 pub fn with_short_id<'c>(changes: &'c [RecordedChange], id: &str) -> Vec<&'c RecordedChange> {
     let is_match = |change: &&RecordedChange| {
@@ -246,7 +253,7 @@ pub fn redoable(changes: &[RecordedChange]) -> Option<&RecordedChange> {
 }
 
 /// Returns the changes that are not undone, newest first. An undo that was undone itself does not count.
-fn in_effect(changes: &[RecordedChange]) -> Vec<&RecordedChange> {
+pub fn in_effect(changes: &[RecordedChange]) -> Vec<&RecordedChange> {
     let mut undone: HashSet<(&str, &str)> = HashSet::new();
     let mut effective = Vec::new();
     for change in changes {

@@ -179,6 +179,8 @@ pub struct WindowLines {
     pub range: Range<u64>,
     /// Identifies the content, to find out later whether the file has changed.
     pub fingerprint: ContentFingerprint,
+    /// The whole file, if it was hashed as a whole.
+    pub whole: Option<Bytes>,
     /// The first bytes of the file, for detecting binary content.
     pub sample: Bytes,
 }

@@ -77,12 +77,34 @@ impl SeenContent {
     }
 }
 
-/// What a session has seen of each file in this process, and the contents of files that it wrote, up to
-/// [`MAX_CONTENT_BYTES`].
+/// The whole content of a file that a session has seen or written.
+#[derive(Clone, Debug)]
+pub(crate) struct KnownContent {
+    pub(crate) bytes: Bytes,
+    pub(crate) hash: ContentHash,
+}
+
+impl KnownContent {
+    pub(crate) fn of(image: &FileImage) -> Self {
+        Self { bytes: image.bytes.clone(), hash: image.hash() }
+    }
+
+    /// The content of the file, if the window was cut from a file that was read as a whole.
+    pub(crate) fn of_window(window: &WindowLines) -> Option<Self> {
+        match (window.fingerprint, &window.whole) {
+            (ContentFingerprint::Whole(hash), Some(bytes)) => {
+                Some(Self { bytes: bytes.clone(), hash })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// What a session has seen of each file in this process, with whole contents up to [`MAX_CONTENT_BYTES`].
 #[derive(Default)]
 pub(crate) struct SeenRecords {
     seen: HashMap<PathBuf, SeenContent>,
-    contents: HashMap<PathBuf, FileImage>,
+    contents: HashMap<PathBuf, KnownContent>,
     /// Total size of `contents`.
     content_bytes: usize,
 }
@@ -100,14 +122,14 @@ impl SeenRecords {
         self.seen.insert(path.into(), seen);
     }
 
-    pub(crate) fn content(&self, path: &Path) -> Option<FileImage> {
+    pub(crate) fn content(&self, path: &Path) -> Option<KnownContent> {
         self.contents.get(path).cloned()
     }
 
     /// Keeps the content of a file, unless it is too large. If memory is full, drops all other content.
-    pub(crate) fn keep_content(&mut self, path: &Path, image: &FileImage) {
+    pub(crate) fn keep_content(&mut self, path: &Path, content: KnownContent) {
         self.drop_content(path);
-        let size = image.bytes.len();
+        let size = content.bytes.len();
         if size > MAX_CONTENT_BYTES / 4 {
             return;
         }
@@ -116,7 +138,7 @@ impl SeenRecords {
             self.content_bytes = 0;
         }
         self.content_bytes += size;
-        self.contents.insert(path.into(), image.clone());
+        self.contents.insert(path.into(), content);
     }
 
     pub(crate) fn drop_content(&mut self, path: &Path) {

@@ -16,7 +16,7 @@ use crate::dialect::Dialect;
 use crate::gate::Gate;
 use crate::journal::{self, FileImage};
 use crate::paths;
-use crate::seen::{SeenContent, SeenRecords, SeenState};
+use crate::seen::{KnownContent, SeenContent, SeenRecords, SeenState};
 use crate::spec::{Caller, ToolSwitch};
 use crate::store::{Outputs, Store, StoreError};
 use crate::workspace::Workspace;
@@ -115,7 +115,7 @@ impl Session {
         self.ancestors().last().map_or(&self.id, |session| &session.id)
     }
 
-    /// Records that the session has seen this content of a file.
+    /// Records that the session has seen a file of which it does not know the whole content.
     pub(crate) fn mark_seen(&self, path: &Path, seen: SeenContent) {
         self.store_seen(path, &seen);
         let mut records = self.seen_files.0.lock();
@@ -123,12 +123,12 @@ impl Session {
         records.set(path, seen);
     }
 
-    /// Records that the session wrote this content to a file.
-    pub(crate) fn mark_written(&self, path: &Path, image: &FileImage) {
-        let seen = SeenContent::whole(image.hash());
+    /// Records that the session has seen or written this content of a file.
+    pub(crate) fn mark_content(&self, path: &Path, content: KnownContent) {
+        let seen = SeenContent::whole(content.hash);
         self.store_seen(path, &seen);
         let mut records = self.seen_files.0.lock();
-        records.keep_content(path, image);
+        records.keep_content(path, content);
         records.set(path, seen);
     }
 
@@ -142,12 +142,12 @@ impl Session {
 
     /// Whether the session has seen or written the current content of a file.
     pub(crate) async fn seen_state(&self, path: &Path, current: &FileImage) -> SeenState {
-        let written = self.seen_files.0.lock().content(path);
-        if let Some(written) = &written
-            && written.bytes == current.bytes
+        let known = self.seen_files.0.lock().content(path);
+        if let Some(known) = &known
+            && known.bytes == current.bytes
         {
             // Comparing is faster than hashing, and the hash need not be computed again.
-            current.share_hash(written);
+            current.set_hash(known.hash);
             return SeenState::Current;
         }
         let seen = self.seen_content(path).await;
@@ -158,7 +158,7 @@ impl Session {
         if seen.matches(current) {
             SeenState::Current
         } else {
-            SeenState::Changed { previous: written.map(|written| written.bytes) }
+            SeenState::Changed { previous: known.map(|known| known.bytes) }
         }
     }
 

@@ -57,13 +57,13 @@ fn read(
     let mut blocks = BlockReader::new(file, size);
     let (window_lines, terminator) =
         match scan(&mut blocks, LineWindow::new(request), cancellation)? {
-            ScanResult::Done(window_lines) => (window_lines, b'\n'),
-            ScanResult::OnlyCarriageReturns => {
+            Some(window_lines) => (window_lines, b'\n'),
+            None => {
                 blocks.rewind()?;
                 match scan(&mut blocks, LineWindow::with_carriage_returns(request), cancellation)? {
-                    ScanResult::Done(window_lines) => (window_lines, b'\r'),
+                    Some(window_lines) => (window_lines, b'\r'),
                     // The file changed between the two scans.
-                    ScanResult::OnlyCarriageReturns => return Err(MachineError::PathChanged),
+                    None => return Err(MachineError::PathChanged),
                 }
             }
         };
@@ -73,26 +73,23 @@ fn read(
         true => blocks.count_lines(window_lines.range.end, terminator, cancellation),
         false => Some(0),
     };
-    let fingerprint = match blocks.hash(0..size) {
-        Some(hash) => ContentFingerprint::Whole(hash),
-        None => blocks
-            .hash(window_lines.range.clone())
-            .map_or(ContentFingerprint::Nothing, ContentFingerprint::Window),
+    let whole = blocks.content(0..size);
+    let fingerprint = match &whole {
+        Some(bytes) => ContentFingerprint::Whole(ContentHash::of(bytes)),
+        None => match blocks.content(window_lines.range.clone()) {
+            Some(bytes) => ContentFingerprint::Window(ContentHash::of(&bytes)),
+            None => ContentFingerprint::Nothing,
+        },
     };
-    Ok(WindowLines { size, has_more, later_lines, fingerprint, ..window_lines })
+    Ok(WindowLines { size, has_more, later_lines, fingerprint, whole, ..window_lines })
 }
 
-enum ScanResult {
-    Done(WindowLines),
-    /// The file has carriage returns but no line feed, so carriage returns end its lines.
-    OnlyCarriageReturns,
-}
-
+/// Reads the window; `None` if the file has carriage returns but no line feed, so that carriage returns end its lines.
 fn scan(
     blocks: &mut BlockReader,
     mut lines: LineWindow,
     cancellation: &Cancellation,
-) -> Result<ScanResult, MachineError> {
+) -> Result<Option<WindowLines>, MachineError> {
     let mut sample = Bytes::new();
     let mut transcoder = None;
     let mut bom_bytes = 0;
@@ -119,18 +116,13 @@ fn scan(
     if let Some(transcoder) = &mut transcoder {
         lines.feed(transcoder.finish());
     }
-    Ok(match lines.finish() {
-        Some(window_lines) => {
-            let range = match transcoder {
-                None => window_lines.range.start + bom_bytes..window_lines.range.end + bom_bytes,
-                // The range was counted in bytes of the UTF-8 text, not of the file. Use the range of the whole file
-                // instead.
-                Some(_) => 0..blocks.size(),
-            };
-            ScanResult::Done(WindowLines { sample, range, ..window_lines })
-        }
-        None => ScanResult::OnlyCarriageReturns,
-    })
+    let Some(window_lines) = lines.finish() else { return Ok(None) };
+    let range = match transcoder {
+        None => window_lines.range.start + bom_bytes..window_lines.range.end + bom_bytes,
+        // The range was counted in bytes of the UTF-8 text, not of the file. Use the range of the whole file instead.
+        Some(_) => 0..blocks.size(),
+    };
+    Ok(Some(WindowLines { sample, range, ..window_lines }))
 }
 
 /// Reads a file block by block, up to the size it had when it was opened.
@@ -171,14 +163,15 @@ impl BlockReader {
         Ok((filled > 0).then(|| &self.buffer[..filled]))
     }
 
-    /// Hashes a range of the file; `None` if it is too long or cannot be read.
-    fn hash(&self, range: Range<u64>) -> Option<ContentHash> {
+    /// Returns a range of the file, to hash it; `None` if it is too long or cannot be read. Nothing can be read after
+    /// that, since the buffer is returned if it holds the range.
+    fn content(&mut self, range: Range<u64>) -> Option<Bytes> {
         let length =
             range.end.checked_sub(range.start).filter(|length| *length <= MAX_HASHED_BYTES)?;
         let length = usize::try_from(length).ok()?;
         if range.start == 0 && self.at == range.end && length == self.buffer.len() {
             // The buffer still holds the only block.
-            return Some(ContentHash::of(&self.buffer));
+            return Some(std::mem::take(&mut self.buffer).into());
         }
         let (mut bytes, mut filled) = (vec![0; length], 0);
         while filled < length {
@@ -189,7 +182,7 @@ impl BlockReader {
                 Err(_) => return None,
             }
         }
-        Some(ContentHash::of(&bytes))
+        Some(bytes.into())
     }
 
     /// Counts the lines from a position to the end of the file; `None` if that is too long or cannot be read.

@@ -339,6 +339,7 @@ fn window(bytes: &Bytes, request: WindowRequest) -> WindowLines {
             size: bytes.len() as u64,
             range: 0..bytes.len() as u64,
             fingerprint: ContentFingerprint::Whole(ContentHash::of(bytes)),
+            whole: Some(bytes.clone()),
             ..window(&text, request)
         };
     }
@@ -366,6 +367,7 @@ fn window(bytes: &Bytes, request: WindowRequest) -> WindowLines {
     let range = bytes_of_lines(skipped)..bytes_of_lines(end);
     WindowLines {
         fingerprint: ContentFingerprint::Whole(ContentHash::of(file)),
+        whole: Some(file.clone()),
         range: (range.start + bom_bytes) as u64..(range.end + bom_bytes) as u64,
         bytes: text.into(),
         first: request.first,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use expect_test::expect;
 use helve_core::CallRef;
 use helve_core::event::EventKind;
 use helve_core::{
@@ -63,7 +64,18 @@ async fn an_approved_change_is_merged_with_a_change_of_other_lines() {
 async fn nothing_is_written_if_the_same_lines_changed() {
     let stage = stage_with_editing_person("uno\n2\n3\n4\n5\n");
     let output = edit(&stage, "1\n", "one\n").await;
-    assert!(output.contains("changed during this call"), "{output}");
+    expect![[r#"
+        a.txt changed during this call, in the same lines. Nothing was written. Changes since then:
+        --- a.txt
+        +++ a.txt
+        @@ -1,4 +1,4 @@
+        -1
+        +uno
+         2
+         3
+         4
+        Read the file again, then redo the change."#]]
+    .assert_eq(&output);
     assert_eq!(content(&stage), "uno\n2\n3\n4\n5\n");
 }
 
@@ -74,6 +86,18 @@ async fn a_whole_file_write_is_never_merged() {
     let input = json!({"filePath": "a.txt", "content": "new\n"});
     let err = stage.call("write", input).await.outcome.unwrap_err();
     assert_eq!(err.kind, helve_core::ErrorKind::Stale);
+    expect![[r#"
+        a.txt changed during this call, in the same lines. Nothing was written. Changes since then:
+        --- a.txt
+        +++ a.txt
+        @@ -2,4 +2,4 @@
+         2
+         3
+         4
+        -5
+        +five
+        Read the file again, then redo the change."#]]
+    .assert_eq(&err.full_message());
     assert_eq!(content(&stage), "1\n2\n3\n4\nfive\n");
 }
 

@@ -148,6 +148,7 @@ impl LineWindow {
             size: 0,
             range: self.covered_range.unwrap_or(self.fed..self.fed),
             fingerprint: ContentFingerprint::Nothing,
+            whole: None,
             sample: Bytes::new(),
         })
     }

@@ -178,7 +178,13 @@ theirs
                 (Showing lines 1-1 of 2. Use offset=2 to continue.)
                 </file>
                 !! Stale
-                a.txt changed since it was read. Nothing was written.
+                a.txt changed since it was read. Nothing was written. Changes since then:
+                --- a.txt
+                +++ a.txt
+                @@ -1,2 +1,3 @@
+                 one
+                 two
+                +theirs
                 Read the file again, then redo the change.
                 == a.txt
                 <file>

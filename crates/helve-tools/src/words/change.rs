@@ -47,13 +47,8 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
             ToolError::new(ErrorKind::Stale, message).hint(read_first)
         }
         ChangeError::ChangedSinceRead { display_path, diff } => {
-            let mut message =
-                format!("{display_path} changed since it was read. Nothing was written.");
-            if let Some(diff) = diff {
-                message.push_str(&format!(" Changes since then:\n{}", diff.text.trim_end()));
-            }
-            ToolError::new(ErrorKind::Stale, message)
-                .hint("Read the file again, then redo the change.")
+            let message = format!("{display_path} changed since it was read.");
+            changed_meanwhile(&message, diff.as_ref())
         }
         ChangeError::Syntax(errors) => {
             let message = format!(
@@ -85,6 +80,15 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
             faulty("", &fault, &format!("The text for {display_path}"))
         }
     }
+}
+
+/// Returns the error for a file that somebody else changed after the change was computed; `diff` shows what they changed.
+pub(crate) fn changed_meanwhile(message: &str, diff: Option<&UnifiedDiff>) -> ToolError {
+    let mut message = format!("{message} Nothing was written.");
+    if let Some(diff) = diff {
+        message.push_str(&format!(" Changes since then:\n{}", diff.text.trim_end()));
+    }
+    ToolError::new(ErrorKind::Stale, message).hint("Read the file again, then redo the change.")
 }
 
 /// Returns the error for the path of a new file that no person would type.

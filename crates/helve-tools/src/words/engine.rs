@@ -10,8 +10,10 @@ use helve_core::{
 use helve_core::{Part, Refusal, Verdict};
 use serde_json::Value;
 
+use super::change::changed_meanwhile;
 use super::reason::reason;
 use super::{clip, permission, server};
+use crate::ops::change::diff::difference;
 
 /// The messages of the engine. The fields mention tools and parameters of a dialect.
 pub(crate) struct EngineWords {
@@ -266,12 +268,11 @@ impl Words for EngineWords {
 /// Returns the error for a failed commit. Only a torn commit leaves changed files behind.
 fn commit_failure(first_path: &str, why: &CommitFailure) -> ToolError {
     let (display_path, error) = match why {
-        CommitFailure::Stale { display_path, .. } => {
-            let text = format!(
-                "{display_path} changed during this call, in the same lines. Nothing was written."
-            );
-            return ToolError::new(ErrorKind::Stale, text)
-                .hint("Read the file again, then redo the change.");
+        CommitFailure::Stale { display_path, base, now } => {
+            let message = format!("{display_path} changed during this call, in the same lines.");
+            let diff =
+                base.as_ref().map(|base| difference(display_path, Some(base), now.as_deref()));
+            return changed_meanwhile(&message, diff.as_ref());
         }
         CommitFailure::Journal { why } => {
             let text = format!(

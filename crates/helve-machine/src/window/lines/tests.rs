@@ -323,6 +323,7 @@ fn reference(text: &[u8], request: WindowRequest) -> WindowLines {
         size: 0,
         range,
         fingerprint: ContentFingerprint::Nothing,
+        whole: None,
         sample,
     }
 }
