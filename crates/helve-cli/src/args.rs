@@ -134,13 +134,16 @@ pub(crate) enum CliCommand {
     /// Undo the last change, or what a call changed; `helve redo` takes an undo back
     ///
     /// Repeated, it goes further back. Later changes to other lines are kept. If the same lines changed since, nothing is
-    /// undone.
+    /// undone without `--force`.
     Undo {
         /// The call, or the beginning or end of its id; the default is the last change that is in effect
         call: Option<String>,
         /// Undo the last N changes
         #[arg(short = 'n', long, value_name = "N", conflicts_with = "call")]
         last: Option<usize>,
+        /// Discard later changes to the same lines, also those of commands and editors
+        #[arg(long)]
+        force: bool,
         /// Show what would change, without changing anything
         #[arg(long)]
         dry_run: bool,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use helve::journal::{self, AfterImage, ChangedFile, RecordedChange};
+use helve::journal::{self, AfterImage, ChangedFile, RecordedChange, short_id};
 use helve::{Input, Toolbox, paths, visible};
 use serde_json::{Value, json};
 
@@ -10,8 +10,6 @@ use crate::args::GlobalArgs;
 use crate::output::{self, BOLD, DIM, PLAIN};
 use crate::{Exit, call};
 
-/// Length of a short id in characters.
-const SHORT_ID: usize = 8;
 /// Maximum number of files or calls named in a line.
 const MAX_NAMED: usize = 5;
 
@@ -78,9 +76,10 @@ pub(crate) async fn undo(
     common: &GlobalArgs,
     call: Option<String>,
     last: Option<usize>,
+    force: bool,
     dry_run: bool,
 ) -> anyhow::Result<Exit> {
-    let input = Input::Json(json!({"call": call, "last": last, "dryRun": dry_run}));
+    let input = Input::Json(json!({"call": call, "last": last, "force": force, "dryRun": dry_run}));
     call::call_and_print(common, "undo", input).await
 }
 
@@ -106,12 +105,6 @@ fn diff_text(toolbox: &Toolbox, file: &ChangedFile) -> String {
             helve::difference(&name, None, before)
         ),
     }
-}
-
-/// Returns the end of a call's id, which `undo` and `show` accept too.
-fn short_id(call: &str) -> &str {
-    let start = call.char_indices().rev().nth(SHORT_ID - 1).map_or(0, |(at, _)| at);
-    &call[start..]
 }
 
 fn undone_ids(change: &RecordedChange) -> String {

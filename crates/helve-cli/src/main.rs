@@ -111,8 +111,8 @@ async fn run(common: args::GlobalArgs, command: CliCommand) -> anyhow::Result<Ex
         CliCommand::Approvals { command } => approvals::run(&common, command.as_ref()).await,
         CliCommand::History { limit } => history::list(&common, limit).await,
         CliCommand::Show { call } => history::show(&common, call.as_deref()).await,
-        CliCommand::Undo { call, last, dry_run } => {
-            history::undo(&common, call, last, dry_run).await
+        CliCommand::Undo { call, last, force, dry_run } => {
+            history::undo(&common, call, last, force, dry_run).await
         }
         CliCommand::Redo { dry_run } => history::redo(&common, dry_run).await,
         CliCommand::Config { defaults } => config::run(&common, defaults).await,

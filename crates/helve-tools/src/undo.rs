@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use helve_core::journal::RecordedChange;
+use helve_core::journal::{RecordedChange, short_id};
 use helve_core::{
     AnyTool, Audience, ErrorKind, Tool, ToolContext, ToolError, ToolOutput, ToolProperties, paths,
 };
@@ -14,7 +14,8 @@ use serde::Deserialize;
 
 use crate::EditSettings;
 use crate::ops::undo::{
-    CallsToUndo, SessionCall, UndoError, UndoMode, UndoRequest, UndoResult, Undone, undo,
+    CallsToUndo, LaterCall, LaterChanges, SessionCall, UndoConflict, UndoError, UndoMode,
+    UndoRequest, UndoResult, Undone, undo,
 };
 use crate::words::change::{change_summary, line_counts};
 
@@ -31,6 +32,9 @@ struct Args {
     /// Several calls of sessions, oldest first, undone together; those that changed nothing are skipped
     #[serde(default)]
     calls: Vec<CallArgs>,
+    /// Discard later changes to the same lines
+    #[serde(default)]
+    force: bool,
     /// Show what would change, and change nothing
     #[serde(default)]
     dry_run: bool,
@@ -75,7 +79,8 @@ impl Tool for Undo {
             None if args.redo => CallsToUndo::LastUndo,
             None => CallsToUndo::Last(args.last.unwrap_or(1)),
         };
-        let request = UndoRequest { calls, mode };
+        let later_changes = if args.force { LaterChanges::Discard } else { LaterChanges::Refuse };
+        let request = UndoRequest { calls, later_changes, mode };
         undo(ctx, self.settings, Self::NAME, request).await.map(answer).map_err(error)
     }
 }
@@ -94,12 +99,14 @@ fn answer(undone: Undone) -> ToolOutput {
         UndoResult::DryRun { diffs } => {
             let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
             let text = format!("Undoing {undone_call} would make these changes:{notes}\n\n{all}");
-            ToolOutput::text("undo (dry run)", text)
+            ToolOutput::text("undo (dry run)", text).with_metadata("diff", all)
         }
         UndoResult::Written { diffs, applied } => {
             let first = format!("Undid {undone_call}: {}.{notes}", line_counts(&diffs));
+            let all: String = diffs.iter().map(|diff| diff.text.as_str()).collect();
             ToolOutput::text("undo", change_summary(&first, Some(&applied), &diffs))
                 .with_metadata("undone", call_list(&changes))
+                .with_metadata("diff", all)
         }
     }
 }
@@ -117,7 +124,7 @@ fn summary(changes: &[RecordedChange]) -> String {
     let names = names.join(", ");
     match changes {
         [] => "calls that changed no file".into(),
-        [change] => format!("the {} of {names}{more} ({})", change.tool, change.call),
+        [change] => format!("the {} of {names}{more} ({})", change.tool, short_id(&change.call)),
         several => format!("{} calls that changed {names}{more}", several.len()),
     }
 }
@@ -131,8 +138,6 @@ fn file_name(path: &Path) -> String {
 }
 
 fn error(error: UndoError) -> ToolError {
-    let stale = |message: String| ToolError::new(ErrorKind::Stale, message);
-    let undo_later = "Undo the later change first.";
     match error {
         UndoError::Context(error) => error,
         UndoError::Unknown { call } => {
@@ -152,39 +157,52 @@ fn error(error: UndoError) -> ToolError {
             ErrorKind::NotFound,
             "There is nothing to redo: no change was undone, or another one was made since.",
         )
-        .hint("`helve history` lists all changes; `helve undo` with the id of an undo takes it back."),
-        UndoError::Overlap { display_path, later } => stale(format!(
-            "{display_path} has been changed since the call, in the same lines. Nothing was written. Later changes:\n{}",
-            later.text.trim_end()
-        ))
-        .hint("Undo the later change first, or edit the file by hand."),
-        UndoError::Removed { display_path } => {
-            stale(format!("{display_path} has been removed since the call. Nothing was written.")).hint(undo_later)
-        }
-        UndoError::CreatedAgain { display_path } => {
-            stale(format!("{display_path} has been created again since the call. Nothing was written.")).hint(undo_later)
-        }
-        UndoError::Changed { display_path } => {
-            stale(format!("{display_path} has been changed since the call. Nothing was written.")).hint(undo_later)
-        }
-        UndoError::Interrupted { display_path, diff } => {
-            let why = "The call was interrupted, and the file has been changed by others since then.";
-            inseparable_changes_error(&display_path, why, &diff)
-        }
-        UndoError::Forgotten { display_path, diff } => {
-            let why = "The content that the call wrote is no longer known, so later changes by others cannot be separated from it.";
-            inseparable_changes_error(&display_path, why, &diff)
+        .hint(
+            "`helve history` lists all changes; `helve undo` with the id of an undo takes it back.",
+        ),
+        UndoError::Conflict { display_path, call, conflict, later_call } => {
+            conflict_error(&display_path, &conflict)
+                .hint(ways_out(short_id(&call), later_call.as_ref()))
         }
     }
 }
 
-/// Returns the error for a file in which the changes of the call cannot be separated from changes by others.
-fn inseparable_changes_error(display_path: &str, why: &str, diff: &UnifiedDiff) -> ToolError {
-    let message = format!(
-        "{display_path}: {why} Nothing was written. Changes from before the call until now:\n{}",
-        diff.text.trim_end()
-    );
-    ToolError::new(ErrorKind::Stale, message).hint("Revert the unwanted parts with edit.")
+/// Returns the error for a file that was changed after the call.
+fn conflict_error(display_path: &str, conflict: &UndoConflict) -> ToolError {
+    let shown = |what: &str, diff: &UnifiedDiff| format!(" {what}:\n{}", diff.text.trim_end());
+    let (why, changes) = match conflict {
+        UndoConflict::Overlap(later) => {
+            ("has been changed since the call, in the same lines.", shown("Later changes", later))
+        }
+        UndoConflict::Removed => ("has been removed since the call.", String::new()),
+        UndoConflict::CreatedAgain => ("has been created again since the call.", String::new()),
+        UndoConflict::Changed => ("has been changed since the call.", String::new()),
+        UndoConflict::Interrupted(diff) => (
+            "has been changed by others since the call, which was interrupted.",
+            shown("Changes from before the call until now", diff),
+        ),
+        UndoConflict::Forgotten(diff) => (
+            "may have been changed since the call; the content that the call wrote is no longer known.",
+            shown("Changes from before the call until now", diff),
+        ),
+    };
+    let message = format!("{display_path} {why} Nothing was written.{changes}");
+    ToolError::new(ErrorKind::Stale, message)
+}
+
+/// Says what a person can do about a later change.
+fn ways_out(call: &str, later: Option<&LaterCall>) -> String {
+    let first = match later {
+        Some(LaterCall { tool, call }) => {
+            format!("`helve undo {}` undoes the later {tool} first.", short_id(call))
+        }
+        None => {
+            "A command or another program made the later change, so Helve cannot undo that; take it back yourself, then undo again.".into()
+        }
+    };
+    format!(
+        "{first} Or discard it: `helve undo {call} --force` makes the file what it was before the call, and `helve redo` then brings the later change back."
+    )
 }
 
 #[cfg(test)]
@@ -345,6 +363,8 @@ five
 --- write a.txt
 uno
 --- call undo
+--- call undo {"force": true}
+--- call undo {"redo": true}
 "#,
             expect![[r#"
                 == a.txt
@@ -364,7 +384,215 @@ uno
                 @@ -1 +1 @@
                 -one
                 +uno
-                Undo the later change first, or edit the file by hand.
+                A command or another program made the later change, so Helve cannot undo that; take it back yourself, then undo again. Or discard it: `helve undo call_1 --force` makes the file what it was before the call, and `helve redo` then brings the later change back.
+                == undo
+                Undid the edit of a.txt (call_1): 1 line added, 1 removed.
+                a.txt: later changes to it are discarded.
+
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -uno
+                +1
+                >> a.txt
+                1
+                == undo
+                Undid the undo of a.txt (call_3): 1 line added, 1 removed.
+
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -1
+                +uno
+                >> a.txt
+                uno
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_later_call_that_is_in_the_way_is_named() {
+        check(
+            r#"
+--- rule edit * allow
+--- file a.txt
+1
+--- call edit {"filePath": "a.txt", "oldString": "1", "newString": "one"}
+--- call edit {"filePath": "a.txt", "oldString": "one", "newString": "uno"}
+--- call undo {"call": "call_1"}
+--- call undo {"call": "call_1", "force": true, "dryRun": true}
+--- call undo {"last": 2}
+"#,
+            expect![[r#"
+                == a.txt
+                Edited a.txt: 1 line added, 1 removed.
+
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -1
+                +one
+                >> a.txt
+                one
+                == a.txt
+                Edited a.txt: 1 line added, 1 removed.
+
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -one
+                +uno
+                >> a.txt
+                uno
+                !! Stale
+                a.txt has been changed since the call, in the same lines. Nothing was written. Later changes:
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -one
+                +uno
+                `helve undo call_2` undoes the later edit first. Or discard it: `helve undo call_1 --force` makes the file what it was before the call, and `helve redo` then brings the later change back.
+                == undo (dry run)
+                Undoing the edit of a.txt (call_1) would make these changes:
+                a.txt: later changes to it are discarded.
+
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -uno
+                +1
+                == undo
+                Undid 2 calls that changed a.txt: 1 line added, 1 removed.
+
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -uno
+                +1
+                >> a.txt
+                1
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_later_call_that_changed_other_lines_is_not_in_the_way() {
+        check(
+            r#"
+--- rule edit * allow
+--- file a.txt
+1
+2
+3
+4
+5
+--- call edit {"filePath": "a.txt", "oldString": "1", "newString": "one"}
+--- call edit {"filePath": "a.txt", "oldString": "5", "newString": "five"}
+--- write a.txt
+uno
+2
+3
+4
+five
+--- call undo {"call": "call_1"}
+"#,
+            expect![[r#"
+                == a.txt
+                Edited a.txt: 1 line added, 1 removed.
+
+                --- a.txt
+                +++ a.txt
+                @@ -1,4 +1,4 @@
+                -1
+                +one
+                 2
+                 3
+                 4
+                >> a.txt
+                one
+                2
+                3
+                4
+                5
+                == a.txt
+                Edited a.txt: 1 line added, 1 removed.
+
+                --- a.txt
+                +++ a.txt
+                @@ -2,4 +2,4 @@
+                 2
+                 3
+                 4
+                -5
+                +five
+                >> a.txt
+                one
+                2
+                3
+                4
+                five
+                !! Stale
+                a.txt has been changed since the call, in the same lines. Nothing was written. Later changes:
+                --- a.txt
+                +++ a.txt
+                @@ -1,5 +1,5 @@
+                -one
+                +uno
+                 2
+                 3
+                 4
+                -5
+                +five
+                A command or another program made the later change, so Helve cannot undo that; take it back yourself, then undo again. Or discard it: `helve undo call_1 --force` makes the file what it was before the call, and `helve redo` then brings the later change back.
+            "#]],
+        );
+    }
+
+    #[test]
+    fn a_removed_file_is_restored_only_by_force() {
+        check(
+            r#"
+--- rule edit * allow
+--- file a.txt
+1
+--- call edit {"filePath": "a.txt", "oldString": "1", "newString": "one"}
+--- call apply_patch {"patchText": "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch"}
+--- call undo {"call": "call_1"}
+--- call undo {"call": "call_1", "force": true}
+"#,
+            expect![[r#"
+                == a.txt
+                Edited a.txt: 1 line added, 1 removed.
+
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -1
+                +one
+                >> a.txt
+                one
+                == 1 file
+                Applied the patch: 0 lines added, 1 removed.
+                D a.txt
+
+                --- a.txt
+                +++ /dev/null
+                @@ -1 +0,0 @@
+                -one
+                >> a.txt is gone
+                !! Stale
+                a.txt has been removed since the call. Nothing was written.
+                `helve undo call_2` undoes the later apply_patch first. Or discard it: `helve undo call_1 --force` makes the file what it was before the call, and `helve redo` then brings the later change back.
+                == undo
+                Undid the edit of a.txt (call_1): 1 line added, 0 removed.
+                a.txt: later changes to it are discarded.
+
+                --- /dev/null
+                +++ a.txt
+                @@ -0,0 +1 @@
+                +1
+                >> a.txt
+                1
             "#]],
         );
     }
@@ -451,13 +679,13 @@ new
                 >> a.txt
                 one
                 !! Stale
-                a.txt: The call was interrupted, and the file has been changed by others since then. Nothing was written. Changes from before the call until now:
+                a.txt has been changed by others since the call, which was interrupted. Nothing was written. Changes from before the call until now:
                 --- a.txt
                 +++ a.txt
                 @@ -1 +1 @@
                 -one
                 +three
-                Revert the unwanted parts with edit.
+                A command or another program made the later change, so Helve cannot undo that; take it back yourself, then undo again. Or discard it: `helve undo killed --force` makes the file what it was before the call, and `helve redo` then brings the later change back.
                 == undo
                 Everything is as it was before the edit of b.txt (born); nothing was written.
                 b.txt: the call was interrupted before it changed this file.

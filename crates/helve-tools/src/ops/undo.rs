@@ -1,12 +1,12 @@
 //! Undoes the file changes of calls by merging them backwards.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::{FileMode, HardLinks};
 use helve_core::journal::{
-    AfterImage, ChangedFile, FileImage, RecordedChange, UndoneCall, redoable, undoable,
+    AfterImage, ChangedFile, FileImage, RecordedChange, UndoneCall, in_effect, redoable, undoable,
     with_short_id,
 };
 use helve_core::{Ask, FileToChange, Resolved, ToolContext, ToolError};
@@ -19,7 +19,17 @@ use super::change::diff::difference;
 /// What to undo, and how.
 pub(crate) struct UndoRequest<'a> {
     pub(crate) calls: CallsToUndo<'a>,
+    pub(crate) later_changes: LaterChanges,
     pub(crate) mode: UndoMode,
+}
+
+/// What happens to later changes of the same lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LaterChanges {
+    /// Nothing is undone.
+    Refuse,
+    /// The file becomes what it was before the calls.
+    Discard,
 }
 
 /// Which calls to undo.
@@ -80,6 +90,10 @@ pub(crate) enum UndoNote {
         from: u32,
         to: u32,
     },
+    /// Later changes of the same lines are lost.
+    Discarded {
+        display_path: String,
+    },
 }
 
 /// Why nothing was undone.
@@ -99,32 +113,37 @@ pub(crate) enum UndoError {
     /// No change is in effect that could be undone.
     NothingToUndo,
     NothingToRedo,
-    /// The same lines changed after the call. The diff shows that later change.
-    Overlap {
+    /// A later change is in the way.
+    Conflict {
         display_path: String,
-        later: UnifiedDiff,
+        /// The id of the call that cannot be undone.
+        call: String,
+        conflict: UndoConflict,
+        /// The recorded call that made the later change; `None` if something else made it, such as a command.
+        later_call: Option<LaterCall>,
     },
-    Removed {
-        display_path: String,
-    },
-    CreatedAgain {
-        display_path: String,
-    },
-    Changed {
-        display_path: String,
-    },
+}
+
+/// What happened to a file after a call.
+#[derive(Debug)]
+pub(crate) enum UndoConflict {
+    /// The same lines changed. The diff shows that later change.
+    Overlap(UnifiedDiff),
+    Removed,
+    CreatedAgain,
+    Changed,
     /// The call was interrupted and the file has changed. The diff is between the state before the call and the
     /// current state.
-    Interrupted {
-        display_path: String,
-        diff: UnifiedDiff,
-    },
+    Interrupted(UnifiedDiff),
     /// The content that the call wrote is no longer known. The diff is between the state before the call and the
     /// current state.
-    Forgotten {
-        display_path: String,
-        diff: UnifiedDiff,
-    },
+    Forgotten(UnifiedDiff),
+}
+
+#[derive(Debug)]
+pub(crate) struct LaterCall {
+    pub(crate) tool: String,
+    pub(crate) call: String,
 }
 
 impl From<ToolError> for UndoError {
@@ -140,7 +159,8 @@ pub(crate) async fn undo(
     key: &'static str,
     request: UndoRequest<'_>,
 ) -> Result<Undone, UndoError> {
-    let changes = recorded_changes(ctx, &request.calls).await?;
+    let history = ctx.files.recorded_changes(MAX_HISTORY).await?;
+    let changes = changes_to_undo(ctx, &history, &request.calls).await?;
     let files = resolve_files(ctx, &changes).await;
     let permit = match request.mode {
         UndoMode::DryRun => {
@@ -158,7 +178,11 @@ pub(crate) async fn undo(
     let (mut file_changes, mut notes) = (Vec::new(), Vec::new());
     for file in files {
         let current = ctx.files.load(&permit, &file.path).await?;
-        let (kind, note) = file.revert(current.as_ref(), settings.links)?;
+        let reverted = file.revert(current.as_ref(), request.later_changes, settings.links);
+        let (kind, note) = match reverted {
+            Ok(reverted) => reverted,
+            Err(failed) => return Err(file.explain(ctx, &history, &changes, failed).await),
+        };
         notes.extend(note);
         file_changes.extend(kind.map(|kind| FileChange {
             path: file.path,
@@ -194,25 +218,25 @@ pub(crate) async fn undo(
 const MAX_HISTORY: usize = 1_000;
 
 /// Returns what the calls changed, oldest first.
-async fn recorded_changes(
+async fn changes_to_undo(
     ctx: &ToolContext,
+    history: &[RecordedChange],
     calls: &CallsToUndo<'_>,
 ) -> Result<Vec<RecordedChange>, UndoError> {
-    let history = ctx.files.recorded_changes(MAX_HISTORY).await?;
     let chosen: Vec<UndoneCall> = match calls {
         CallsToUndo::Several(calls) => calls.iter().map(SessionCall::to_undone).collect(),
         CallsToUndo::Last(count) => {
-            let newest = undoable(&history).into_iter().take(*count).map(undone_call);
+            let newest = undoable(history).into_iter().take(*count).map(undone_call);
             let mut newest: Vec<UndoneCall> = newest.collect();
             newest.reverse();
             newest
         }
-        CallsToUndo::LastUndo => redoable(&history).into_iter().map(undone_call).collect(),
+        CallsToUndo::LastUndo => redoable(history).into_iter().map(undone_call).collect(),
         CallsToUndo::One(id) => {
             if let Some(change) = ctx.files.recorded_change(Some(id)).await? {
                 return Ok(vec![change]);
             }
-            match with_short_id(&history, id).as_slice() {
+            match with_short_id(history, id).as_slice() {
                 [] => return Err(UndoError::Unknown { call: (*id).into() }),
                 [change] => vec![undone_call(change)],
                 several => {
@@ -244,10 +268,29 @@ fn undone_call(change: &RecordedChange) -> UndoneCall {
     UndoneCall { session: change.session.clone(), call: change.call.clone() }
 }
 
+/// Returns the changes of a file that were made after `change` and are in effect, without those to undo, oldest first.
+fn later_changes<'h>(
+    history: &'h [RecordedChange],
+    to_undo: &[RecordedChange],
+    change: &RecordedChange,
+    path: &Path,
+) -> Vec<&'h RecordedChange> {
+    let is_same =
+        |a: &RecordedChange, b: &RecordedChange| (&a.session, &a.call) == (&b.session, &b.call);
+    let newer = history.iter().position(|it| is_same(it, change)).unwrap_or(0);
+    let mut later = in_effect(&history[..newer]);
+    later.retain(|it| {
+        it.files.iter().any(|file| file.path == path)
+            && !to_undo.iter().any(|undone| is_same(it, undone))
+    });
+    later.reverse();
+    later
+}
+
 /// A file, and what the calls changed in it, oldest first.
 struct UndoneFile<'a> {
     path: Resolved,
-    changes: Vec<&'a ChangedFile>,
+    changes: Vec<(&'a RecordedChange, &'a ChangedFile)>,
 }
 
 /// Groups changes by file.
@@ -257,38 +300,58 @@ async fn resolve_files<'a>(
 ) -> Vec<UndoneFile<'a>> {
     let mut files: Vec<UndoneFile<'a>> = Vec::new();
     let mut known: HashMap<&'a PathBuf, usize> = HashMap::new();
-    for file in changes.iter().flat_map(|change| &change.files) {
-        if let Some(index) = known.get(&file.path) {
-            files[*index].changes.push(file);
-            continue;
+    for change in changes {
+        for file in &change.files {
+            if let Some(index) = known.get(&file.path) {
+                files[*index].changes.push((change, file));
+                continue;
+            }
+            let link = match is_about_link(file) {
+                true => ctx.files.resolve_link_path(&file.path).await,
+                false => None,
+            };
+            let path = match link {
+                Some(link) => link,
+                None => ctx.files.resolve_path(&file.path).await,
+            };
+            known.insert(&file.path, files.len());
+            files.push(UndoneFile { path, changes: vec![(change, file)] });
         }
-        let link = match is_about_link(file) {
-            true => ctx.files.resolve_link_path(&file.path).await,
-            false => None,
-        };
-        let path = match link {
-            Some(link) => link,
-            None => ctx.files.resolve_path(&file.path).await,
-        };
-        known.insert(&file.path, files.len());
-        files.push(UndoneFile { path, changes: vec![file] });
     }
     files
 }
 
-impl UndoneFile<'_> {
+/// A change that cannot be taken back.
+struct FailedRevert<'a> {
+    change: &'a RecordedChange,
+    file: &'a ChangedFile,
+    conflict: UndoConflict,
+}
+
+impl<'a> UndoneFile<'a> {
     /// Returns the change that takes back all changes of the file, newest first. `None` if nothing is left to do.
     fn revert(
         &self,
         current: Option<&FileImage>,
+        later_changes: LaterChanges,
         links: HardLinks,
-    ) -> Result<(Option<ChangeKind>, Option<UndoNote>), UndoError> {
+    ) -> Result<(Option<ChangeKind>, Option<UndoNote>), FailedRevert<'a>> {
         let display_path = self.path.display();
         let mut image = current.cloned();
         let mut note = None;
-        for file in self.changes.iter().rev() {
+        for (change, file) in self.changes.iter().rev() {
             let revert = Revert { display_path, file, current: image.as_ref(), links };
-            let kind = revert.revert_change()?;
+            let kind = match (revert.revert_change(), later_changes) {
+                (Ok(kind), _) => kind,
+                (Err(conflict), LaterChanges::Refuse) => {
+                    return Err(FailedRevert { change, file, conflict });
+                }
+                (Err(_), LaterChanges::Discard) => {
+                    image = self.changes.first().and_then(|(_, oldest)| oldest.before.clone());
+                    note = Some(UndoNote::Discarded { display_path: display_path.into() });
+                    break;
+                }
+            };
             note = note.or(revert.note(kind.as_ref()));
             let mode_now = image.as_ref().map_or(0, |image| image.mode);
             match kind {
@@ -311,6 +374,36 @@ impl UndoneFile<'_> {
             (Some(image), _) => restore(current, image, links),
         };
         Ok((kind, note))
+    }
+
+    /// Finds out which later call is in the way, if one is.
+    async fn explain(
+        &self,
+        ctx: &ToolContext,
+        history: &[RecordedChange],
+        to_undo: &[RecordedChange],
+        failed: FailedRevert<'_>,
+    ) -> UndoError {
+        let FailedRevert { change, file, conflict } = failed;
+        let mut later_call = None;
+        for later in later_changes(history, to_undo, change, &file.path) {
+            // The history has no content, so the change is loaded.
+            let later = match ctx.files.change_in_session(&later.session, &later.call).await {
+                Ok(Some(later)) => later,
+                Ok(None) => continue,
+                Err(error) => return error.into(),
+            };
+            let state = later.files.iter().find(|it| it.path == file.path);
+            let Some(AfterImage::Known(state)) = state.map(|it| &it.after) else { continue };
+            let (display_path, current) = (self.path.display(), state.as_ref());
+            let revert = Revert { display_path, file, current, links: HardLinks::Replace };
+            if revert.revert_change().is_err() {
+                later_call = Some(LaterCall { tool: later.tool, call: later.call });
+                break;
+            }
+        }
+        let (display_path, call) = (self.path.display().into(), change.call.clone());
+        UndoError::Conflict { display_path, call, conflict, later_call }
     }
 }
 
@@ -342,7 +435,7 @@ struct Revert<'a> {
 
 impl Revert<'_> {
     /// Returns the change that reverts the file, or `None` if the file is reverted already.
-    fn revert_change(&self) -> Result<Option<ChangeKind>, UndoError> {
+    fn revert_change(&self) -> Result<Option<ChangeKind>, UndoConflict> {
         let (before, current) = (self.file.before.as_ref(), self.current);
         let is_reverted = current.map(|image| &image.bytes) == before.map(|image| &image.bytes);
         match &self.file.after {
@@ -353,19 +446,13 @@ impl Revert<'_> {
                     .map_or(current.map(|_| ChangeKind::Remove), |before| self.restore(before)))
             }
             AfterImage::Intended(_) | AfterImage::Lost if is_reverted => Ok(None),
-            AfterImage::Intended(_) => Err(UndoError::Interrupted {
-                display_path: self.display_path.into(),
-                diff: self.diff_since_call(),
-            }),
-            AfterImage::Lost => Err(UndoError::Forgotten {
-                display_path: self.display_path.into(),
-                diff: self.diff_since_call(),
-            }),
+            AfterImage::Intended(_) => Err(UndoConflict::Interrupted(self.diff_since_call())),
+            AfterImage::Lost => Err(UndoConflict::Forgotten(self.diff_since_call())),
         }
     }
 
     /// Merges the content before the call into the current content, so that later changes to other lines stay.
-    fn merge(&self, after: Option<&FileImage>) -> Result<Option<ChangeKind>, UndoError> {
+    fn merge(&self, after: Option<&FileImage>) -> Result<Option<ChangeKind>, UndoConflict> {
         match (&self.file.before, after, self.current) {
             (None, _, None) => Ok(None),
             (None, Some(after), Some(now)) if after.bytes == now.bytes => {
@@ -379,23 +466,20 @@ impl Revert<'_> {
                         before.bytes.clone()
                     }
                     bytes => merge3(&after.bytes, &before.bytes, bytes)
-                        .map_err(|_| UndoError::Overlap {
-                            display_path: self.display_path.into(),
-                            later: difference(self.display_path, Some(&after.bytes), Some(bytes)),
+                        .map_err(|_| {
+                            let after = Some(&after.bytes[..]);
+                            UndoConflict::Overlap(difference(self.display_path, after, Some(bytes)))
                         })?
                         .into(),
                 };
                 let mode = if now.mode == after.mode { before.mode } else { now.mode };
                 Ok(self.restore(&FileImage::new(bytes, mode)))
             }
-            (_, after, now) => {
-                let display_path = self.display_path.into();
-                Err(match (after.is_some(), now.is_some()) {
-                    (true, false) => UndoError::Removed { display_path },
-                    (false, true) => UndoError::CreatedAgain { display_path },
-                    (true, true) | (false, false) => UndoError::Changed { display_path },
-                })
-            }
+            (_, after, now) => Err(match (after.is_some(), now.is_some()) {
+                (true, false) => UndoConflict::Removed,
+                (false, true) => UndoConflict::CreatedAgain,
+                (true, true) | (false, false) => UndoConflict::Changed,
+            }),
         }
     }
 
@@ -455,6 +539,9 @@ impl std::fmt::Display for UndoNote {
             ),
             UndoNote::Mode { display_path, from, to } => {
                 write!(out, "{display_path}: its mode changes back from {from:o} to {to:o}.")
+            }
+            UndoNote::Discarded { display_path } => {
+                write!(out, "{display_path}: later changes to it are discarded.")
             }
         }
     }
