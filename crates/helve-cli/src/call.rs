@@ -1,19 +1,19 @@
 //! `helve call`: calls a tool and prints its result.
 
-use std::io::IsTerminal;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+mod changes;
+mod status_line;
 
-use helve::{
-    CallMode, Content, ErrorKind, EventDelivery, EventKind, Input, Subscription, ToolOutput,
-    ToolResult,
-};
+use std::io::IsTerminal;
+
+use helve::{CallMode, Content, ErrorKind, Input, ToolOutput, ToolResult};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use self::status_line::StatusLine;
+
 use crate::args::{self, GlobalArgs};
 use crate::prompt::INTERRUPT;
-use crate::{Exit, output};
+use crate::{Exit, output, prompt};
 
 /// Calls a tool and prints its result. With `exit_code`, the exit code of a command becomes Helve's own.
 pub(crate) async fn run(
@@ -69,10 +69,8 @@ async fn call_in_mode(
     let toolbox = common.toolbox().await?;
     let cancel = CancellationToken::new();
     let ctrl_c_task = tokio::spawn(on_ctrl_c(cancel.clone()));
-    let show_progress = std::io::stderr().is_terminal() && !common.json;
-    let progress_shown = Arc::new(AtomicBool::new(false));
-    let progress_task = show_progress
-        .then(|| tokio::spawn(show_progress_of(toolbox.events(), progress_shown.clone())));
+    let has_status = std::io::stderr().is_terminal() && !common.json;
+    let status_line = has_status.then(|| StatusLine::show(toolbox.events()));
     let result = match mode {
         CallMode::Run => toolbox.call_with_cancellation(tool, input, cancel.clone()).await,
         CallMode::Preview => toolbox.preview_with_cancellation(tool, input, cancel.clone()).await,
@@ -80,11 +78,8 @@ async fn call_in_mode(
     // Ctrl-C at a question ends the call as unanswered. Let the Ctrl-C task cancel the token first.
     tokio::task::yield_now().await;
     ctrl_c_task.abort();
-    if let Some(task) = progress_task {
-        task.abort();
-    }
-    if progress_shown.load(Ordering::Relaxed) {
-        output::status("");
+    if let Some(line) = status_line {
+        line.remove().await;
     }
     if let Some(warning) = toolbox.store().pending_warning().await {
         output::note(&warning);
@@ -124,18 +119,6 @@ pub(crate) async fn exit_on_next_ctrl_c() {
     }
 }
 
-async fn show_progress_of(mut events: Subscription, progress_shown: Arc<AtomicBool>) {
-    while let Some(delivery) = events.next().await {
-        if let EventDelivery::Event(event) = delivery
-            && let EventKind::Progress(progress) = event.kind
-            && let Some(text) = progress.text
-        {
-            progress_shown.store(true, Ordering::Relaxed);
-            output::status(&text);
-        }
-    }
-}
-
 fn exit_status(result: &ToolResult) -> Exit {
     match &result.outcome {
         Ok(_) => Exit::Done,
@@ -163,10 +146,14 @@ fn print(result: &ToolResult) -> anyhow::Result<()> {
 }
 
 fn print_output(output: &ToolOutput) -> anyhow::Result<()> {
+    let diff = output.metadata.get("diff").and_then(Value::as_str).unwrap_or_default();
+    let diff_seen = prompt::was_shown(diff);
     for content in &output.content {
         match content {
             // A pipe gets the text unchanged. On a terminal, control characters are escaped.
-            Content::Text(text) if std::io::stdout().is_terminal() => output::print_escaped(text)?,
+            Content::Text(text) if std::io::stdout().is_terminal() => {
+                output::print(&changes::coloured(text, diff, diff_seen))?;
+            }
             Content::Text(text) => output::print_bytes(format!("{text}\n").as_bytes())?,
             Content::Media { mime, data } => {
                 output::print(&format!(

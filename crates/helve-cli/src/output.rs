@@ -2,6 +2,7 @@
 //! terminal.
 
 use std::io::{IsTerminal, Write};
+use std::time::Duration;
 
 use helve::config::{ConfigLayer, ConfigProblem, Severity};
 use helve::{Action, Source, Toolbox, TrustState, visible};
@@ -60,6 +61,15 @@ pub(crate) fn colour_diff(text: &str, indent: &str) -> String {
         coloured.push_str(&format!("{indent}{colour}{line}{PLAIN}\n"));
     }
     coloured
+}
+
+/// Formats how long something has taken, in full seconds.
+pub(crate) fn elapsed(time: Duration) -> String {
+    match time.as_secs() {
+        seconds @ 0..60 => format!("{seconds} s"),
+        seconds @ 60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => format!("{} h {} min", seconds / 3600, seconds / 60 % 60),
+    }
 }
 
 /// Replaces the progress line of a call. An empty text removes it. For terminals only.

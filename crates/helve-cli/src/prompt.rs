@@ -7,6 +7,7 @@ use std::io::{BufRead, Write};
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use helve::{Action, Answer, Ask, BoxFuture, CallRef, Person, Question, Reply, Scope, visible};
+use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::output::{self, BOLD, CYAN, DIM, PLAIN};
@@ -17,6 +18,14 @@ pub(crate) struct Terminal;
 /// Notified when Ctrl-C is pressed at a question. In raw mode Ctrl-C is a key and sends no signal.
 pub(crate) static INTERRUPT: Notify = Notify::const_new();
 
+/// The preview that the last question showed, so that a result need not repeat it.
+static SHOWN: Mutex<String> = Mutex::new(String::new());
+
+/// Whether the last question showed exactly this diff.
+pub(crate) fn was_shown(diff: &str) -> bool {
+    !diff.is_empty() && *SHOWN.lock() == diff
+}
+
 /// What [`read_key`] returns for Ctrl-C.
 const CTRL_C: char = '\u{3}';
 
@@ -24,6 +33,7 @@ impl Person for Terminal {
     fn approve<'a>(&'a self, _call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply> {
         let question = ask_text(ask);
         let lasting = ask.parts.iter().any(|part| part.remember_as.is_some());
+        SHOWN.lock().clone_from(&ask.preview);
         Box::pin(async move {
             let answered = tokio::task::spawn_blocking(move || answer(&question, lasting)).await;
             match answered {
@@ -131,7 +141,8 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
     let lasting_answers =
         if lasting { "[s] this session  [p] this project  [e] everywhere  " } else { "" };
     let mut err = anstream::stderr().lock();
-    write!(err, "{question}")?;
+    // The progress of the call may stand in this line.
+    write!(err, "\x1b[2K{question}")?;
     err.flush()?;
     // Enabled before the choices are written, so that a key pressed early is not echoed.
     enable_raw_mode()?;

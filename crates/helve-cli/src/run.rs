@@ -152,8 +152,8 @@ async fn show_turn(
 ) -> anyhow::Result<TurnReport> {
     screen.begin();
     let emit = |event: AgentEvent| screen.event(&event);
-    let report = agent.run(input, options, &emit, cancel).await;
-    let report = report.inspect_err(|_| screen.release())?;
+    let report = screen.watch(agent.run(input, options, &emit, cancel)).await;
+    let report = report.inspect_err(|_| screen.finish())?;
     screen.end(&report)?;
     Ok(report)
 }

@@ -80,7 +80,7 @@ pub use trust::{TrustChange, TrustState};
 
 pub use helve_agent as agent_loop;
 pub use helve_core::confine::Sandbox;
-pub use helve_core::event::{EventDelivery, EventKind};
+pub use helve_core::event::{CallOutcome, EventDelivery, EventKind, Progress};
 pub use helve_core::hook::PlannedCommand;
 pub use helve_core::journal;
 pub use helve_core::paths;

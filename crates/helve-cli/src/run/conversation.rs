@@ -331,7 +331,7 @@ impl Conversation<'_> {
             AgentEvent::Text(_) => {}
             event => screen.event(&event),
         };
-        let end = agent.compact(&emit, cancel).await;
+        let end = screen.watch(agent.compact(&emit, cancel)).await;
         ctrl_c_task.abort();
         screen.finish();
         match end.map(|end| events::describe(&end).1) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal;
+use std::pin::pin;
 use std::time::{Duration, Instant};
 
 use helve::agent_loop::event::{AgentEvent, TodoEntry, TurnEnd};
@@ -9,12 +10,15 @@ use helve::agent_loop::reply::Usage;
 use helve::{TurnReport, visible};
 use parking_lot::Mutex;
 use serde_json::Value;
+use tokio::time::interval;
 
 use super::events::describe;
 use crate::output::{self, BOLD, DIM, GREEN, PLAIN, RED, YELLOW};
 
 /// Maximum number of lines shown of a diff.
 const MAX_DIFF_LINES: usize = 40;
+/// How often the time in the status line is updated.
+const TICK: Duration = Duration::from_secs(1);
 /// Maximum number of entries shown of the to-do list.
 const MAX_TODOS: usize = 30;
 /// Maximum length of a call's subject.
@@ -45,16 +49,40 @@ pub(super) struct Screen {
 #[derive(Default)]
 struct ScreenState {
     line: LineState,
+    /// What is going on, for the status line.
+    activity: Option<Activity>,
     /// Whether the last thing shown was a part of the answer.
     is_in_answer: bool,
-    /// The subjects of running calls by id.
-    calls: BTreeMap<String, String>,
+    /// The running calls by id.
+    calls: BTreeMap<String, Activity>,
     /// Calls whose changes the person saw in a question.
     shown_in_question: BTreeSet<String>,
     /// While somebody types, output waits here.
     held: Option<Vec<Piece>>,
     started: Option<Instant>,
     call_count: usize,
+}
+
+/// Something that takes time.
+#[derive(Clone)]
+struct Activity {
+    text: String,
+    since: Instant,
+}
+
+impl Activity {
+    fn begin(text: impl Into<String>) -> Self {
+        Self { text: text.into(), since: Instant::now() }
+    }
+
+    /// Returns the status line at this time.
+    fn line(&self, now: Instant) -> String {
+        let elapsed = now.saturating_duration_since(self.since);
+        if elapsed < TICK {
+            return format!("… {}", self.text);
+        }
+        format!("… {}  {}", output::elapsed(elapsed), self.text)
+    }
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
@@ -73,7 +101,7 @@ enum Piece {
     /// The next piece of an answer begins a line.
     EndOfAnswer,
     Line(String),
-    Status(String),
+    Status(Activity),
 }
 
 impl Default for Screen {
@@ -92,6 +120,18 @@ impl Screen {
         self.state.lock().show(Piece::Line(text.into()));
     }
 
+    /// Runs something that shows events here, and keeps the time in the status line current meanwhile.
+    pub(super) async fn watch<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let mut ticks = interval(TICK);
+        loop {
+            tokio::select! {
+                result = &mut work => return result,
+                _ = ticks.tick() => self.state.lock().draw_status(),
+            }
+        }
+    }
+
     /// Holds all output until [`Screen::release`].
     pub(super) fn hold(&self) {
         let mut state = self.state.lock();
@@ -104,6 +144,7 @@ impl Screen {
         for piece in state.held.take().unwrap_or_default() {
             state.show(piece);
         }
+        state.draw_status();
     }
 
     /// Remembers that a question showed what a call changes.
@@ -138,20 +179,23 @@ impl Screen {
                 }
             }
             AgentEvent::Call { id, name, arguments } => {
-                let call = format!("{} {}", tool_name(name), subject(arguments));
-                self.status(&mut state, call.trim_end());
+                let text = format!("{} {}", tool_name(name), subject(arguments));
+                let call = Activity::begin(text.trim_end());
+                self.activity(&mut state, call.clone());
                 state.calls.insert(id.clone(), call);
             }
             AgentEvent::Progress { id, text } => {
                 let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("");
-                let call = state.calls.get(id).map_or("", String::as_str);
-                let text = format!("{call}  {}", last.trim_end());
-                self.status(&mut state, &text);
+                if let Some(call) = state.calls.get(id) {
+                    let text = format!("{}  {}", call.text, last.trim_end());
+                    let call = Activity { text, since: call.since };
+                    self.activity(&mut state, call);
+                }
             }
             AgentEvent::Result { id, name, title, error, took, diff, .. } => {
                 state.call_count += 1;
                 let name = &tool_name(name);
-                let call = state.calls.remove(id).unwrap_or_else(|| name.clone());
+                let call = state.calls.remove(id).map_or_else(|| name.clone(), |call| call.text);
                 let error = error.as_ref().map(|(_, text)| text.as_str());
                 state.show(Piece::Line(call_line((name, title), &call, *took, error)));
                 if let Some(diff) = diff
@@ -159,8 +203,9 @@ impl Screen {
                 {
                     state.show(Piece::Line(bounded_diff(diff)));
                 }
+                state.activity = None;
                 if let Some(running) = state.calls.values().next_back().cloned() {
-                    self.status(&mut state, &running);
+                    self.activity(&mut state, running);
                 }
             }
             AgentEvent::Retry { attempt, wait, reason } => state.show(Piece::Line(format!(
@@ -208,15 +253,23 @@ impl Screen {
     }
 
     fn status(&self, state: &mut ScreenState, text: &str) {
+        // The same activity may be reported many times, such as each piece of reasoning.
+        let current = state.activity.clone().filter(|activity| activity.text == text);
+        self.activity(state, current.unwrap_or_else(|| Activity::begin(text)));
+    }
+
+    fn activity(&self, state: &mut ScreenState, activity: Activity) {
         if self.has_status {
-            state.show(Piece::Status(text.to_string()));
+            state.show(Piece::Status(activity));
         }
     }
 
     /// Shows what was held, and removes the status line.
     pub(super) fn finish(&self) {
         self.release();
-        self.state.lock().end_line();
+        let mut state = self.state.lock();
+        state.activity = None;
+        state.end_line();
     }
 
     /// Ends a turn. Prints the answer unless it was streamed, what the turn used if there is a status line, and why the turn
@@ -247,7 +300,7 @@ impl ScreenState {
         if let Some(held) = &mut self.held {
             match (held.last_mut(), piece) {
                 (Some(Piece::Answer(last)), Piece::Answer(more)) => last.push_str(&more),
-                (_, Piece::Status(_)) => {}
+                (_, Piece::Status(activity)) => self.activity = Some(activity),
                 (_, piece) => held.push(piece),
             }
             return;
@@ -261,6 +314,7 @@ impl ScreenState {
                     output::status("");
                 }
                 self.is_in_answer = true;
+                self.activity = None;
                 output::print_bytes(text.as_bytes()).ok();
                 self.line =
                     if text.ends_with('\n') { LineState::Empty } else { LineState::Partial };
@@ -271,12 +325,21 @@ impl ScreenState {
                 self.is_in_answer = false;
                 output::note(text.trim_end_matches('\n'));
             }
-            // The answer is not interrupted by a status line.
-            Piece::Status(_) if self.line == LineState::Partial => {}
-            Piece::Status(text) => {
-                self.line = LineState::Status;
-                output::status(&format!("… {text}"));
+            Piece::Status(activity) => {
+                self.activity = Some(activity);
+                self.draw_status();
             }
+        }
+    }
+
+    /// Shows what is going on, unless the screen belongs to something else. An answer is not interrupted.
+    fn draw_status(&mut self) {
+        if let Some(activity) = &self.activity
+            && self.held.is_none()
+            && self.line != LineState::Partial
+        {
+            output::status(&activity.line(Instant::now()));
+            self.line = LineState::Status;
         }
     }
 
