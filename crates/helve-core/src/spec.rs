@@ -109,14 +109,16 @@ impl InputSpec {
         schema.remove("title");
         schema.remove("description");
         let mut schema = schema.to_value();
-        simplify_optional_members(&mut schema);
+        simplify(&mut schema);
         InputSpec::Json(schema)
     }
 }
 
-/// Turns `["integer", "null"]` into `"integer"`. Null is accepted for every optional member anyway (see
-/// [`restore_arguments`](crate::schema::restore_arguments)), and some MCP clients do not support lists of types.
-fn simplify_optional_members(schema: &mut Value) {
+/// Turns `["integer", "null"]` into `"integer"`, and removes formats of numbers such as `uint64`.
+///
+/// Null is accepted for every optional member anyway (see [`restore_arguments`](crate::schema::restore_arguments)), and
+/// some MCP clients do not support lists of types. The formats are names of Rust types, about which other clients warn.
+fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
             if let Some(Value::Array(types)) = members.get_mut("type") {
@@ -126,9 +128,13 @@ fn simplify_optional_members(schema: &mut Value) {
                     members.insert("type".into(), only);
                 }
             }
-            members.values_mut().for_each(simplify_optional_members);
+            let kind = members.get("type").and_then(Value::as_str);
+            if matches!(kind, Some("integer" | "number")) {
+                members.shift_remove("format");
+            }
+            members.values_mut().for_each(simplify);
         }
-        Value::Array(items) => items.iter_mut().for_each(simplify_optional_members),
+        Value::Array(items) => items.iter_mut().for_each(simplify),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
