@@ -105,7 +105,7 @@ fn print_outcome(
         undo.push_str(&format!(" --name {name}"));
     }
     let text = format!(
-        "The program's own file and shell tools are off, so that a model sees each tool once. {note}"
+        "The program's own file and shell tools are off, so that a model sees each of these once. {note}"
     );
     output::print(&format!("{}\nTo undo all of this: {undo}\n", text.trim_end()))
 }
@@ -196,7 +196,7 @@ fn print(entry: &HelveEntry, client: Option<InstallClient>) -> anyhow::Result<Ex
 
 fn print_diff(file: &PlannedFile) -> anyhow::Result<()> {
     output::print(&format!("{BOLD}{}{PLAIN}\n", file.path.display()))?;
-    output::print_escaped(&diff(file))
+    output::print(&output::colour_diff(&diff(file), ""))
 }
 
 fn diff(file: &PlannedFile) -> String {

@@ -133,12 +133,11 @@ fn entry_json(client: InstallClient, entry: &HelveEntry) -> Value {
 /// about.
 pub(super) fn shows_questions(client: InstallClient) -> bool {
     match client {
-        InstallClient::Opencode | InstallClient::Zed => false,
+        InstallClient::Opencode | InstallClient::Zed | InstallClient::GeminiCli => false,
         InstallClient::ClaudeCode
         | InstallClient::Codex
         | InstallClient::Cursor
-        | InstallClient::Vscode
-        | InstallClient::GeminiCli => true,
+        | InstallClient::Vscode => true,
     }
 }
 

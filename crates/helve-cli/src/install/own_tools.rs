@@ -15,9 +15,11 @@ const OPENCODE: [&str; 7] = ["bash", "edit", "glob", "grep", "list", "read", "wr
 const CLAUDE_CODE: [&str; 7] = ["Bash", "Edit", "Glob", "Grep", "NotebookEdit", "Read", "Write"];
 
 /// Without `glob`: some versions would then also hide Helve's tool of that name.
-const GEMINI_CLI: [&str; 8] = [
+const GEMINI_CLI: [&str; 10] = [
     "grep_search",
+    "list_background_processes",
     "list_directory",
+    "read_background_output",
     "read_file",
     "read_many_files",
     "replace",
@@ -94,7 +96,11 @@ pub(super) fn of(
             Ok(Ok(OwnTools { file, settings: vec![deny], note: None }))
         }
         InstallClient::Codex => in_entry_file(
-            vec![flag(&["features", "shell_tool"], false)],
+            // `view_image` reads images, as Helve's `read` does.
+            vec![
+                flag(&["features", "shell_tool"], false),
+                flag(&["features", "view_image"], false),
+            ],
             Some("Codex has no setting that switches off its apply_patch tool; it stays."),
         ),
         InstallClient::Opencode => {

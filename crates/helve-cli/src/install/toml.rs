@@ -7,18 +7,24 @@ use super::HelveEntry;
 use super::client::starts_helve;
 
 const SECTION: &str = "mcp_servers";
+/// Leaves approvals to Helve, which asks by itself. Without it, `codex exec` refuses every tool that may change something.
+const APPROVAL_MODE: &str = "approve";
+const APPROVAL_KEY: &str = "default_tools_approval_mode";
 
 /// Returns the text with the entry, or `None` if the entry is already there.
 pub(super) fn add_entry(text: &str, entry: &HelveEntry) -> anyhow::Result<Option<String>> {
     let mut document = parse(text)?;
-    let text = match find(&document, &entry.name)? {
+    // Another mode is the user's choice.
+    let mode = |existing: &Item| existing.get(APPROVAL_KEY)?.as_str().map(str::to_owned);
+    let existing = find(&document, &entry.name)?;
+    let mode = existing.and_then(mode);
+    let text = match existing {
         None => text.to_owned(),
         Some(existing) => {
             let existing = command_of(existing);
             let existing: Vec<&str> = existing.iter().map(String::as_str).collect();
-            if existing.iter().copied().eq(std::iter::once(entry.program.as_str())
-                .chain(entry.args.iter().map(String::as_str)))
-            {
+            let wanted = std::iter::once(&entry.program).chain(&entry.args);
+            if mode.is_some() && existing.iter().copied().eq(wanted.map(String::as_str)) {
                 return Ok(None);
             }
             if !starts_helve(&existing) {
@@ -32,7 +38,7 @@ pub(super) fn add_entry(text: &str, entry: &HelveEntry) -> anyhow::Result<Option
             document.to_string()
         }
     };
-    Ok(Some(append(&text, &fragment(entry))))
+    Ok(Some(append(&text, &table(entry, mode.as_deref().unwrap_or(APPROVAL_MODE)))))
 }
 
 /// Returns the text without the entry, or `None` if it is not there.
@@ -49,13 +55,18 @@ pub(super) fn remove_entry(text: &str, name: &str) -> anyhow::Result<Option<Stri
 }
 
 pub(super) fn fragment(entry: &HelveEntry) -> String {
+    table(entry, APPROVAL_MODE)
+}
+
+fn table(entry: &HelveEntry, approval_mode: &str) -> String {
     let text = |text: &str| Value::from(text).to_string();
     let args: Vec<String> = entry.args.iter().map(|arg| text(arg)).collect();
     let name = toml_edit::Key::new(&entry.name);
     format!(
-        "[{SECTION}.{name}]\ncommand = {}\nargs = [{}]\n",
+        "[{SECTION}.{name}]\ncommand = {}\nargs = [{}]\n{APPROVAL_KEY} = {}\n",
         text(&entry.program),
-        args.join(", ")
+        args.join(", "),
+        text(approval_mode),
     )
 }
 
@@ -184,6 +195,7 @@ mod tests {
             [mcp_servers.helve]
             command = "helve"
             args = ["mcp"]
+            default_tools_approval_mode = "approve"
         "#]],
         );
         check(
@@ -198,8 +210,20 @@ mod tests {
             [mcp_servers.helve]
             command = "helve"
             args = ["mcp"]
+            default_tools_approval_mode = "approve"
         "#]],
         );
+    }
+
+    #[test]
+    fn another_approval_mode_is_kept_and_a_missing_one_is_added() {
+        let table = "[mcp_servers.helve]\ncommand = \"helve\"\nargs = [\"mcp\"]\n";
+        let own = format!("{table}default_tools_approval_mode = \"prompt\"\n");
+        assert_eq!(add_entry(&own, &entry()).unwrap(), None);
+        let other_level = HelveEntry { args: vec!["--yes".into(), "mcp".into()], ..entry() };
+        let changed = add_entry(&own, &other_level).unwrap().unwrap();
+        assert_eq!(changed, own.replace("\"mcp\"", "\"--yes\", \"mcp\""));
+        assert_eq!(add_entry(table, &entry()).unwrap(), Some(fragment(&entry())));
     }
 
     #[test]

@@ -167,7 +167,9 @@ fn each_program_gets_its_own_format() {
 #[test]
 fn what_will_be_refused_is_said_and_useless_options_are_errors() {
     let stage = Stage::new();
-    for (client, warns) in [("opencode", true), ("zed", true), ("codex", false)] {
+    for (client, warns) in
+        [("opencode", true), ("zed", true), ("gemini-cli", true), ("codex", false)]
+    {
         let output = stage.run(&["install", client]);
         assert_eq!(output.out.contains("is refused unless"), warns, "{}", output.transcript());
     }
