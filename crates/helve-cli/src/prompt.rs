@@ -21,9 +21,9 @@ pub(crate) static INTERRUPT: Notify = Notify::const_new();
 /// The preview that the last question showed, so that a result need not repeat it.
 static SHOWN: Mutex<String> = Mutex::new(String::new());
 
-/// Whether the last question showed exactly this diff.
+/// Whether the last question showed this diff.
 pub(crate) fn was_shown(diff: &str) -> bool {
-    !diff.is_empty() && *SHOWN.lock() == diff
+    !diff.is_empty() && SHOWN.lock().contains(diff)
 }
 
 /// What [`read_key`] returns for Ctrl-C.

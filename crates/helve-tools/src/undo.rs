@@ -549,6 +549,52 @@ five
     }
 
     #[test]
+    fn a_later_call_that_cannot_be_undone_either_is_not_suggested() {
+        check(
+            r#"
+--- rule edit * allow
+--- file a.txt
+1
+--- call edit {"filePath": "a.txt", "oldString": "1", "newString": "one"}
+--- call edit {"filePath": "a.txt", "oldString": "one", "newString": "uno"}
+--- write a.txt
+eins
+--- call undo {"call": "call_1"}
+"#,
+            expect![[r#"
+                == a.txt
+                Edited a.txt: 1 line added, 1 removed.
+
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -1
+                +one
+                >> a.txt
+                one
+                == a.txt
+                Edited a.txt: 1 line added, 1 removed.
+
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -one
+                +uno
+                >> a.txt
+                uno
+                !! Stale
+                a.txt has been changed since the call, in the same lines. Nothing was written. Later changes:
+                --- a.txt
+                +++ a.txt
+                @@ -1 +1 @@
+                -one
+                +eins
+                A command or another program made the later change, so Helve cannot undo that; take it back yourself, then undo again. Or discard it: `helve undo call_1 --force` makes the file what it was before the call, and `helve redo` then brings the later change back.
+            "#]],
+        );
+    }
+
+    #[test]
     fn a_removed_file_is_restored_only_by_force() {
         check(
             r#"

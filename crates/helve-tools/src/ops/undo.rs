@@ -181,7 +181,9 @@ pub(crate) async fn undo(
         let reverted = file.revert(current.as_ref(), request.later_changes, settings.links);
         let (kind, note) = match reverted {
             Ok(reverted) => reverted,
-            Err(failed) => return Err(file.explain(ctx, &history, &changes, failed).await),
+            Err(failed) => {
+                return Err(file.explain(ctx, &history, &changes, current.as_ref(), failed).await);
+            }
         };
         notes.extend(note);
         file_changes.extend(kind.map(|kind| FileChange {
@@ -376,16 +378,21 @@ impl<'a> UndoneFile<'a> {
         Ok((kind, note))
     }
 
-    /// Finds out which later call is in the way, if one is.
+    /// Finds out which later call is in the way and can be undone, if there is one.
     async fn explain(
         &self,
         ctx: &ToolContext,
         history: &[RecordedChange],
         to_undo: &[RecordedChange],
+        current: Option<&FileImage>,
         failed: FailedRevert<'_>,
     ) -> UndoError {
         let FailedRevert { change, file, conflict } = failed;
-        let mut later_call = None;
+        let can_revert = |file: &ChangedFile, current: Option<&FileImage>| {
+            let (display_path, links) = (self.path.display(), HardLinks::Replace);
+            Revert { display_path, file, current, links }.revert_change().is_ok()
+        };
+        let (mut blocked, mut later_call) = (file.clone(), None);
         for later in later_changes(history, to_undo, change, &file.path) {
             // The history has no content, so the change is loaded.
             let later = match ctx.files.change_in_session(&later.session, &later.call).await {
@@ -393,14 +400,18 @@ impl<'a> UndoneFile<'a> {
                 Ok(None) => continue,
                 Err(error) => return error.into(),
             };
-            let state = later.files.iter().find(|it| it.path == file.path);
-            let Some(AfterImage::Known(state)) = state.map(|it| &it.after) else { continue };
-            let (display_path, current) = (self.path.display(), state.as_ref());
-            let revert = Revert { display_path, file, current, links: HardLinks::Replace };
-            if revert.revert_change().is_err() {
+            let changed = later.files.into_iter().find(|it| it.path == file.path);
+            let Some(changed) = changed else { continue };
+            let AfterImage::Known(state) = &changed.after else { continue };
+            if can_revert(&blocked, state.as_ref()) {
+                continue;
+            }
+            if can_revert(&changed, current) {
                 later_call = Some(LaterCall { tool: later.tool, call: later.call });
                 break;
             }
+            // Something else is in the way of that call.
+            blocked = changed;
         }
         let (display_path, call) = (self.path.display().into(), change.call.clone());
         UndoError::Conflict { display_path, call, conflict, later_call }
