@@ -1,6 +1,7 @@
 //! `helve doctor`: checks that everything Helve needs works, and says what to do if not.
 
 use helve::config::Severity;
+use helve::scripts::PluginSummary;
 use helve::{Support, TrustState, visible};
 use serde_json::{Value, json};
 
@@ -189,11 +190,27 @@ async fn scripts(toolbox: &helve::Toolbox) -> Vec<Finding> {
             Err(why) => Finding::new("javascript", Health::Bad, why),
         });
     }
+    findings.extend(scripts.plugins().iter().map(plugin));
     let problems = scripts.problems();
     let problems =
         problems.iter().map(|it| Finding::new("custom tools", Health::Bad, it.to_string()));
     findings.extend(problems);
     findings
+}
+
+/// Says what a plugin gave.
+fn plugin(summary: &PluginSummary) -> Finding {
+    let PluginSummary { file, hooks, tools, unused } = summary;
+    let parts = [("hooks", hooks), ("tools", tools), ("without effect", unused)];
+    let given = parts.iter().filter(|(_, names)| !names.is_empty());
+    let given: Vec<String> =
+        given.map(|(kind, names)| format!("{kind}: {}", names.join(", "))).collect();
+    let health = match hooks.is_empty() && tools.is_empty() {
+        true => Health::Note,
+        false => Health::Good,
+    };
+    let given = if given.is_empty() { "no hooks and no tools".into() } else { given.join("; ") };
+    Finding::new("plugin", health, format!("{}: {given}", file.display()))
 }
 
 /// Lists the keys of the configuration that have no effect, each once.

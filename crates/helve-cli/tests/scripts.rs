@@ -569,6 +569,13 @@ const PLUGINS: &[(&str, &str, &str, &str)] = &[
         "{}",
         "client.tui.openHelp is not available in Helve shell",
     ),
+    // Without options, a default for them applies.
+    (
+        "export const P = async (_input, { word = 'none' } = {}) => ({ tool: { o: { description: 'd', args: {}, execute: async () => word } } })",
+        "o",
+        "{}",
+        "none",
+    ),
     // A function, a class, an object and a constant beside the plugin.
     (
         "export default async function plugin() { return { tool: { d: { description: 'd', args: {}, execute: async () => 'default' } } } }",
@@ -768,6 +775,24 @@ fn a_relative_configuration_file_finds_its_plugins() {
     helve.env("XDG_DATA_HOME", project.data.path()).env("HOME", project.data.path());
     let output = helve.args(["--config", "mine.json", "--yes", "call", "said"]).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&output.stdout).trim_end(), "a-b!", "{output:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plugin_that_failed_is_loaded_again() {
+    let source = "import fs from 'node:fs'\nexport const P = async ({ directory }) => { fs.readFileSync(directory + '/needed'); return { auth: {}, tool: { t: { description: 'd', args: {}, execute: async () => 'loaded' } } } }";
+    let project = one("plugin/it.js", source.into());
+    let toolbox = project.open_trusted().await;
+    toolbox.load_scripts().await;
+    let problems = toolbox.scripts().problems();
+    assert!(problems.len() == 1 && problems[0].message.contains("ENOENT"), "{problems:?}");
+    assert!(toolbox.scripts().plugins().is_empty());
+    toolbox.close().await;
+    fs::write(project.root.path().join("needed"), "").unwrap();
+    let toolbox = project.open().await;
+    assert_eq!(call(&toolbox, "t", "{}").await, "loaded");
+    let plugins = toolbox.scripts().plugins();
+    assert_eq!((&plugins[0].tools, &plugins[0].unused), (&vec!["t".into()], &vec!["auth".into()]));
+    toolbox.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

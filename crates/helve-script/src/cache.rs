@@ -12,13 +12,16 @@ use crate::disk;
 use crate::sources::ScriptSources;
 
 /// The JavaScript files of Helve itself: those of the helper process, and the modules that tools may import.
-const PROVIDED: [(&str, &str); 8] = [
+const PROVIDED: [(&str, &str); 11] = [
     ("host.mjs", include_str!("js/host.mjs")),
     ("schema.mjs", include_str!("js/schema.mjs")),
     ("shim.mjs", include_str!("js/shim.mjs")),
     ("plugin.mjs", include_str!("js/plugin.mjs")),
+    ("hash.mjs", include_str!("js/hash.mjs")),
+    ("sockets.mjs", include_str!("js/sockets.mjs")),
     ("bun.mjs", include_str!("js/bun.mjs")),
     ("sqlite.mjs", include_str!("js/sqlite.mjs")),
+    ("ffi.mjs", include_str!("js/ffi.mjs")),
     ("tool.mjs", include_str!("../../../vendor/opencode-plugin/tool.mjs")),
     ("zod.mjs", include_str!("../../../vendor/zod/zod.mjs")),
 ];
@@ -33,9 +36,19 @@ pub(crate) struct ScriptListing {
     /// Names of the hooks of a plugin.
     #[serde(default)]
     pub(crate) hooks: Vec<String>,
+    /// Names of what a plugin gave that Helve does not use, such as `auth`.
+    #[serde(default)]
+    pub(crate) unused: Vec<String>,
     /// Why the file, or a part of it, cannot be used.
     #[serde(default)]
     pub(crate) problems: Vec<ScriptError>,
+}
+
+impl ScriptListing {
+    /// Whether the file gave nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.hooks.is_empty() && self.unused.is_empty()
+    }
 }
 
 /// A tool as its file declares it.

@@ -50,7 +50,7 @@ pub use found::{
     ScriptFolder, ScriptKind, ScriptOwner, ScriptSearch,
 };
 pub use script::ClientRequestHandler;
-pub use scripts::{CheckedScript, Scripts, ScriptsSetup, ToolOrigin};
+pub use scripts::{CheckedScript, PluginSummary, Scripts, ScriptsSetup, ToolOrigin};
 pub use settings::{
     DEFAULT_BLOCKED_TIME, DEFAULT_HOOK_TIME, RuntimeChoice, RuntimeInfo, RuntimeSettings,
     ScriptLimits,

@@ -32,6 +32,7 @@ pub(crate) enum ProvidedModule {
     Zod,
     Bun,
     Sqlite,
+    Ffi,
 }
 
 impl ProvidedModule {
@@ -41,6 +42,7 @@ impl ProvidedModule {
             ProvidedModule::Zod => "zod.mjs",
             ProvidedModule::Bun => "bun.mjs",
             ProvidedModule::Sqlite => "sqlite.mjs",
+            ProvidedModule::Ffi => "ffi.mjs",
         }
     }
 }
@@ -110,6 +112,7 @@ pub(crate) fn resolve(files: &dyn ImportFiles, importer: &Path, specifier: &str)
     match specifier {
         "bun" => return ImportTarget::Provided(ProvidedModule::Bun),
         "bun:sqlite" => return ImportTarget::Provided(ProvidedModule::Sqlite),
+        "bun:ffi" => return ImportTarget::Provided(ProvidedModule::Ffi),
         "@opencode-ai/plugin" | "@opencode-ai/plugin/tool" => {
             return ImportTarget::Provided(ProvidedModule::Plugin);
         }
@@ -441,7 +444,8 @@ mod tests {
         check("node:path", "node:path");
         check("bun", "provided bun.mjs");
         check("bun:sqlite", "provided sqlite.mjs");
-        check("bun:ffi", "bun:ffi");
+        check("bun:ffi", "provided ffi.mjs");
+        check("bun:jsc", "bun:jsc");
         check("zod", "provided zod.mjs");
         check("@opencode-ai/plugin/tool", "provided tool.mjs");
         check("#lib/y.js", "no file");

@@ -299,7 +299,10 @@ impl ScriptHost {
         }
         match listed {
             Ok(listing) => {
-                self.cache.store_listing(&script.cache_kind(), &hash, &listing);
+                // If every function of a plugin failed, the cause may be outside of the files.
+                if listing.problems.is_empty() || !listing.is_empty() {
+                    self.cache.store_listing(&script.cache_kind(), &hash, &listing);
+                }
                 listing
             }
             Err(RequestError::Thrown(thrown)) => {
@@ -329,14 +332,15 @@ impl ScriptHost {
             return listing.map_err(|error| RequestError::Process(error.to_string()));
         }
         let plugin = self.load_plugin(script, &process, bundle).await?.unwrap_or_default();
-        let problems = plugin.problems.into_iter().map(|problem| {
+        let problems = plugin.problems.iter().map(|problem| {
             let location = bundle.source_location(&problem.stack);
             let (file, line) = location.unwrap_or_else(|| (script.path.clone(), 0));
             let message = format!("the export \"{}\" failed: {}", problem.export, problem.message);
             ScriptError { file, line, message }
         });
         let problems = problems.collect();
-        Ok(ScriptListing { tools: plugin.tools, hooks: plugin.hooks, problems })
+        let LoadedPlugin { tools, hooks, unused, .. } = plugin;
+        Ok(ScriptListing { tools, hooks, unused, problems })
     }
 
     /// Asks a program for the schema of its arguments, and stores the listing in the cache.

@@ -82,6 +82,18 @@ pub struct ToolOrigin {
     pub kind: ScriptKind,
 }
 
+/// What a plugin gave when it was loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginSummary {
+    pub file: PathBuf,
+    /// Names of its hooks.
+    pub hooks: Vec<String>,
+    /// Ids of its tools.
+    pub tools: Vec<String>,
+    /// Names of what it gave that Helve does not use, such as `auth`.
+    pub unused: Vec<String>,
+}
+
 /// The result of [`Scripts::check`].
 #[derive(Clone, Debug)]
 pub struct CheckedScript {
@@ -180,6 +192,26 @@ impl Scripts {
             }));
         }
         origins
+    }
+
+    /// Returns the hooks and tools of each plugin that was loaded, as far as its functions did not fail.
+    pub fn plugins(&self) -> Vec<PluginSummary> {
+        let entries = self.inner.entries.iter().filter(|entry| entry.script.is_plugin());
+        let summaries = entries.filter_map(|entry| {
+            let state = entry.state.lock();
+            let listing = state.listing.as_ref()?;
+            if listing.is_empty() && !listing.problems.is_empty() {
+                return None;
+            }
+            let tools = listing.tools.iter().filter(|tool| tool.problem.is_none());
+            Some(PluginSummary {
+                file: entry.script.path.clone(),
+                hooks: listing.hooks.clone(),
+                tools: tools.map(|tool| tool_id(&entry.script, &tool.export)).collect(),
+                unused: listing.unused.clone(),
+            })
+        });
+        summaries.collect()
     }
 
     /// Returns why files, or some of their tools, cannot be used.

@@ -93,6 +93,8 @@ pub(crate) struct InvalidArgument {
 #[serde(default)]
 pub(crate) struct LoadedPlugin {
     pub(crate) hooks: Vec<String>,
+    /// Names of what the plugin gave besides functions and tools.
+    pub(crate) unused: Vec<String>,
     pub(crate) tools: Vec<crate::cache::ListedTool>,
     pub(crate) problems: Vec<ExportProblem>,
 }

@@ -13,7 +13,9 @@ use helve_agent::item::MessagePart;
 use helve_core::event::{EventDelivery, EventKind};
 use helve_core::{Events, Media, Registry, SchemaFlavour, Source, ToolSet, adapt_schema, confine};
 use helve_ext::config::{Config, ConfigLayer, ConfigPaths, WithSource};
-pub use helve_script::{CheckedScript, RuntimeInfo, ScriptError, ScriptKind, Scripts, ToolOrigin};
+pub use helve_script::{
+    CheckedScript, PluginSummary, RuntimeInfo, ScriptError, ScriptKind, Scripts, ToolOrigin,
+};
 use helve_script::{
     FolderContents, FoundScripts, HookEntry, HookEvent, PluginEntry, ProgramEntry, RuntimeChoice,
     RuntimeSettings, ScriptFolder, ScriptLimits, ScriptOwner, ScriptSearch, ScriptsSetup,

@@ -71,7 +71,8 @@ export async function loadPlugin({ key, url, options, input }, host) {
   if (starts.length === 0) throw new Error("the file exports no plugin; a plugin is an exported function");
   for (const [name, start] of starts) {
     try {
-      const hooks = await start(given, options);
+      // As in opencode: without options, the parameter is missing.
+      const hooks = options ? await start(given, options) : await start(given);
       if (hooks && typeof hooks === "object") loaded.push(hooks);
     } catch (error) {
       problems.push({ export: name, ...describe(error) });
@@ -79,12 +80,16 @@ export async function loadPlugin({ key, url, options, input }, host) {
   }
   plugins.set(key, loaded);
   const names = new Set();
+  const unused = new Set();
   const tools = [];
   for (const hooks of loaded) {
-    for (const [name, hook] of Object.entries(hooks)) if (typeof hook === "function") names.add(name);
+    for (const [name, hook] of Object.entries(hooks)) {
+      if (typeof hook === "function") names.add(name);
+      else if (name !== "tool" && hook) unused.add(name);
+    }
     for (const [name, tool] of Object.entries(hooks.tool ?? {})) if (isTool(tool)) tools.push(listed(name, tool));
   }
-  return { hooks: [...names], tools, problems };
+  return { hooks: [...names], unused: [...unused], tools, problems };
 }
 
 /** Finds a tool of a plugin by name. If several exports define it, the last one is used. */

@@ -1,10 +1,13 @@
-// Implements the commonly used part of Bun's API on node: `$`, spawn, spawnSync, file, write, which, sleep and a few more.
+// Implements the commonly used part of Bun's API on node: `$`, spawn, spawnSync, file, write, which, sleep, serve and a
+// few more.
 import childProcess from "node:child_process";
 import crypto from "node:crypto";
 import fs from "node:fs";
 import path from "node:path";
 import { Readable } from "node:stream";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { hash } from "./hash.mjs";
+import { connect, serve } from "./sockets.mjs";
 
 const environment = (extra) => (extra ? { ...extra } : process.env);
 
@@ -419,8 +422,9 @@ export class Glob {
   }
 }
 
-const unavailable = (name) => () => {
-  throw new Error(`Bun.${name} is not available on node; install bun to use it`);
+/** Returns a function in place of a part of Bun that does not exist here. */
+export const unavailable = (name) => () => {
+  throw new Error(`Bun.${String(name)} is not available on node; install bun to use it`);
 };
 
 /** Defines the global `Bun`. */
@@ -453,9 +457,10 @@ export function installBun() {
     readableStreamToJSON: async (stream) => withReaders(stream).json(),
     readableStreamToBytes: async (stream) => withReaders(stream).bytes(),
     readableStreamToArrayBuffer: async (stream) => withReaders(stream).arrayBuffer(),
-    serve: unavailable("serve"),
+    hash,
+    serve,
+    connect,
     build: unavailable("build"),
-    connect: unavailable("connect"),
     listen: unavailable("listen"),
   };
 }
