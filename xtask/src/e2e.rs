@@ -94,7 +94,7 @@ const TESTS: &[E2eTest] = &[
     },
     E2eTest {
         name: "plugins",
-        description: "published opencode plugins, loaded on bun and node in the sandbox",
+        description: "published opencode plugins on bun and on node 20, 22 and 24",
         run: plugins::run,
     },
     E2eTest {

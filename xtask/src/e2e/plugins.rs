@@ -4,11 +4,13 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::{E2eResult, npm};
+use super::{E2eResult, RUN_LIMIT, npm};
 use crate::helve::Helve;
+use crate::process;
 
 /// npm package, and its program relative to `node_modules`.
 const RUNTIMES: &[(&str, &str)] = &[
@@ -79,9 +81,10 @@ const PLUGINS: &[&str] = &[
     "opencode-xai-oauth@1.2.0",
 ];
 
-/// Files and options that a plugin needs in order to do something: the package, options, a file in the project.
+/// What a plugin needs in order to do something: the package, options, a file in the project and its text.
 const NEEDS: &[(&str, &str, &str, &str)] = &[
     ("opencode-headroom", r#"{"enabled": true}"#, "", ""),
+    ("opencode-ollama-multi-auth", r#"{"ollamaMultiAuth": {"keys": ["a", "b"]}}"#, "", ""),
     (
         "opencode-skills",
         "null",
@@ -91,8 +94,14 @@ const NEEDS: &[(&str, &str, &str, &str)] = &[
     ("opencode-vibeguard", "null", "vibeguard.config.json", r#"{"enabled": true}"#),
 ];
 
-/// Known failures: the package, the beginning of the names of the runtimes, and the reason. They count as failures.
-const KNOWN_FAILURES: &[(&str, &str, &str)] = &[];
+/// Known failures: the package and the reason. They count as failures.
+const KNOWN_FAILURES: &[(&str, &str)] = &[
+    ("opencode-caffeinate", "it gives hooks on macOS only"),
+    (
+        "opencode-checkpoint-plugin",
+        "its package better-sqlite3 must be compiled, and does not work on bun",
+    ),
+];
 
 /// A plugin that uses `bun:sqlite` need not load on node 20, which has no SQLite. Its error says so.
 const NEEDS_SQLITE: &str = "bun:sqlite needs bun, or node 22.5 and later";
@@ -110,7 +119,7 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
         let runtime = npm::install(&[package])?.join(program);
         let (mut loaded, mut tried) = (0, PLUGINS.len());
         for plugin in PLUGINS {
-            match judge(&load(helve, package, plugin, &runtime)?) {
+            match load(helve, package, plugin, &runtime).and_then(|found| judge(&found)) {
                 Ok(()) => loaded += 1,
                 Err(why) if why.contains(NEEDS_SQLITE) && *package == "node@20" => {
                     println!("   set aside on {package}: {plugin}: {why}");
@@ -128,10 +137,9 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
 
 /// Says whether a failure is known.
 fn title(package: &str, plugin: &str) -> String {
-    let name = package_name(plugin);
-    let mut known = KNOWN_FAILURES.iter();
-    match known.find(|(failed, on, _)| *failed == name && package.starts_with(on)) {
-        Some((_, _, why)) => format!("known failure on {package}: {plugin} ({why})"),
+    let known = KNOWN_FAILURES.iter().find(|(failed, _)| *failed == package_name(plugin));
+    match known {
+        Some((_, why)) => format!("known failure on {package}: {plugin} ({why})"),
         None => format!("FAILED on {package}: {plugin}"),
     }
 }
@@ -141,6 +149,9 @@ fn load(helve: &Helve, package: &str, plugin: &str, runtime: &Path) -> Result<Va
     let modules = npm::install_without_scripts(plugin)?;
     let name = package_name(plugin);
     let inner = helve.with_workspace(&format!("plugins/{package}/{name}"))?;
+    let mut git = Command::new("git");
+    let project = inner.workspace.join("project");
+    process::run(git.args(["init", "--quiet"]).arg(&project), RUN_LIMIT)?.success("git init")?;
     let needs = NEEDS.iter().find(|(needing, ..)| *needing == name);
     let mut entry = json!(name);
     if let Some((_, options, file, text)) = needs {
@@ -149,7 +160,7 @@ fn load(helve: &Helve, package: &str, plugin: &str, runtime: &Path) -> Result<Va
             entry = json!([name, options]);
         }
         if !file.is_empty() {
-            write(&inner.workspace.join("project").join(file), text)?;
+            write(&project.join(file), text)?;
         }
     }
     // A package is looked up from the folder of the file that names it.

@@ -14,6 +14,9 @@ const CLIENT = new Set([
   "session.prompt", "session.promptAsync", "config.get", "path.get", "project.current",
 ]);
 
+/** What plugins give opencode besides functions and tools. Helve does not use it. */
+const UNUSED = new Set(["auth", "provider"]);
+
 /** Creates a replacement for opencode's server client. Methods that Helve does not support reject. */
 function makeClient(request, names = []) {
   const call = async (options) => {
@@ -85,7 +88,7 @@ export async function loadPlugin({ key, url, options, input }, host) {
   for (const hooks of loaded) {
     for (const [name, hook] of Object.entries(hooks)) {
       if (typeof hook === "function") names.add(name);
-      else if (name !== "tool" && hook) unused.add(name);
+      else if (hook && UNUSED.has(name)) unused.add(name);
     }
     for (const [name, tool] of Object.entries(hooks.tool ?? {})) if (isTool(tool)) tools.push(listed(name, tool));
   }
