@@ -86,14 +86,18 @@ pub use helve_core::journal;
 pub use helve_core::paths;
 pub use helve_core::process::{SandboxSupport, Support};
 pub use helve_core::shell::AUTO_BACKGROUND;
-pub use helve_core::store::{ApprovalScope, StoredApproval};
-pub use helve_core::transcript::{ModelTotals, SearchHit, TokenCounts, TranscriptInfo};
+pub use helve_core::store::{ApprovalScope, StoreError, StoredApproval};
+pub use helve_core::transcript::{
+    ForkOrigin, ModelTotals, SearchHit, TokenCounts, TranscriptInfo, Transcripts,
+};
 pub use helve_core::{
-    Act, Action, AgentInfo, AlwaysYes, Answer, AnyTool, Ask, BoxFuture, CallMode, CallRef,
-    CallState, CallStatus, ChildReport, ChildState, Content, ErrorKind, Event, Hook, Host, Input,
-    Machine, Nobody, Part, Pattern, Person, Question, QuestionOption, Reason, Reply, Rule,
-    SchemaFlavour, Scope, ServerError, Source, Subscription, Tool, ToolCall, ToolContext,
-    ToolError, ToolOutput, ToolProperties, ToolResult, ToolSet, ToolSpec, Verdict, adapt_schema,
+    Act, Action, AgentInfo, AlwaysYes, Answer, AnyTool, Ask, Audience, BoxFuture, CallMode,
+    CallRef, CallState, CallStatus, Caller, ChildReport, ChildState, Content, Engine, ErrorKind,
+    Event, Files, ForeignParameters, Grant, Hook, Host, Input, InputSpec, Machine, MachineError,
+    Media, Memory, Nobody, Origin, Part, Pattern, Person, Question, QuestionOption, Reason, Reply,
+    Resolved, Rule, Saved, SchemaFlavour, Scope, ServerError, Session, Slot, Source, Store,
+    Subscription, Tool, ToolCall, ToolContext, ToolError, ToolOutput, ToolProperties, ToolResult,
+    ToolSet, ToolSpec, Verdict, adapt_schema,
 };
 pub use helve_ext::config;
 #[cfg(feature = "servers")]
@@ -103,6 +107,9 @@ pub use helve_mcp::{BadToken, HttpServer, MetadataMode, ServeError, Token};
 pub use helve_store::{SavedToken, TokenOrigin, load_or_create_token, read_token};
 pub use helve_text::visible;
 pub use helve_tools::{PLAN_MODE, reason};
+/// The crates that define the types of this interface. What is not re-exported above, such as the requests and results
+/// of a [`Machine`], has its name here.
+pub use {helve_core, helve_policy, helve_text};
 
 /// Compiles the Rust snippets of the README and the guide.
 #[cfg(doctest)]
