@@ -962,6 +962,121 @@ fn the_broker_opens_nothing_of_its_own() {
     });
 }
 
+/// How a failed attempt is named in the result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Named {
+    /// As a denial by the sandbox.
+    Denial,
+    /// By the error of the program.
+    Error,
+}
+
+/// Attempts to leave the sandbox, five of each kind. `TERMINAL` is the terminal of another window, `VICTIM` the id of another
+/// process, `DATA` a hidden folder.
+const ATTEMPTS: [(&str, Named, [&str; 5]); 6] = [
+    (
+        "lead git to other settings",
+        Named::Denial,
+        [
+            "echo ../evil > .git/commondir",
+            "git config core.fsmonitor ./x",
+            "ln -s ../evil .git/commondir",
+            "cp a.txt .git/hooks/post-checkout",
+            "git init -q sub",
+        ],
+    ),
+    (
+        "read hidden files",
+        Named::Denial,
+        [
+            "cat DATA/token",
+            "cat ../outside/../outside/data/token",
+            "ln -s DATA/token l; cat l/ DATA/token",
+            "head -c 9 /proc/self/root/DATA/token; cp DATA/token t",
+            "python3 -c 'import os; os.open(\"DATA/token\", os.O_RDONLY | os.O_CREAT)'",
+        ],
+    ),
+    (
+        "use the terminal of another window",
+        Named::Error,
+        [
+            "echo x > TERMINAL",
+            "cat < TERMINAL",
+            "exec 7<> TERMINAL",
+            "python3 -c 'import os; os.open(\"TERMINAL\", os.O_RDWR | os.O_NOCTTY)'",
+            "cat /proc/VICTIM/root/TERMINAL",
+        ],
+    ),
+    (
+        "write settings of editors and agents",
+        Named::Denial,
+        [
+            "mkdir .husky && echo x > .husky/pre-commit",
+            "mkdir .claude && echo {} > .claude/settings.json",
+            "mkdir .cursor; cp a.txt .cursor/mcp.json",
+            "echo {} > .devcontainer.json",
+            "echo x > .git/rebase-merge",
+        ],
+    ),
+    (
+        "change other processes, share memory, send messages",
+        Named::Error,
+        [
+            "prlimit --pid VICTIM --nofile=9:9",
+            "renice 19 -p VICTIM",
+            "python3 -c 'import os; os.sched_setaffinity(VICTIM, {0})'",
+            "kill -STOP VICTIM",
+            "python3 -c 'import socket; socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM).sendmsg([b\"x\"], [], 0, \"../outside/d\")'",
+        ],
+    ),
+    (
+        "write through hard links, reach agents, exceed limits",
+        Named::Error,
+        [
+            "echo x > link",
+            "truncate -s 0 link",
+            "ln ../outside/f n",
+            "python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"../outside/agent\")'",
+            "head -c 9M /dev/zero > big",
+        ],
+    ),
+];
+
+#[test]
+fn attempts_to_leave_the_sandbox_fail_and_are_named() {
+    for_each_user(|fixture| {
+        let terminal = rustix::pty::openpt(rustix::pty::OpenptFlags::RDWR).unwrap();
+        rustix::pty::grantpt(&terminal).unwrap();
+        rustix::pty::unlockpt(&terminal).unwrap();
+        let name = rustix::pty::ptsname(&terminal, Vec::new()).unwrap().into_string().unwrap();
+        let agent = std::os::unix::net::UnixListener::bind(fixture.base.join("outside/agent"));
+        let mut victim = Command::new("sleep").arg("1000").spawn().unwrap();
+        fixture.run_unconfined(&format!("chmod 666 {name}; mkdir ../outside/data; echo k > ../outside/data/token; ln ../outside/f link; chown -R --reference=. link ../outside"));
+        let data = fixture.base.join("outside/data");
+        let mut plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+        plan.hidden = vec![data.clone()];
+        plan.limits.file_size = Some(1 << 20);
+        for (what, named, variants) in ATTEMPTS {
+            for variant in variants {
+                let script = variant.replace("DATA", data.to_str().unwrap());
+                let script = script.replace("TERMINAL", &name);
+                let script = script.replace("VICTIM", &victim.id().to_string());
+                let script = format!("trap '' XFSZ; {script} && echo succeeded");
+                let output = fixture.run(&plan, &script);
+                assert!(!output.contains("succeeded"), "{what}: {variant}: {output}");
+                let output = output.replace("BASE", fixture.base.to_str().unwrap());
+                let denials = find_denials(&plan, &fixture.root(), &output, &[]);
+                let is_named = !denials.is_empty() || named == Named::Error && !output.is_empty();
+                assert!(is_named, "{what}: {variant}: {output}");
+            }
+        }
+        assert_eq!(fs::read_to_string(fixture.base.join("outside/f")).unwrap(), "f\n");
+        victim.kill().unwrap();
+        victim.wait().unwrap();
+        drop((terminal, agent));
+    });
+}
+
 /// The tests that the table of the documentation names.
 #[test]
 fn every_row_of_the_documentation_names_its_tests() {

@@ -2,9 +2,9 @@
 //!
 //! To give a program a handle, the kernel wakes the program, which then wakes the broker. Linux prefers to wake a process on
 //! another CPU if that one is idle. In a virtual machine, waking an idle CPU takes longer than all else that is done for a call.
-//! Linux does not look for another CPU if the current one runs nothing but processes with the policy `SCHED_IDLE`, so a thread
-//! with this policy answers calls. It hardly gets a CPU while other processes use all of them, and without privileges it cannot
-//! change the policy back. So when it had to wait for a CPU, an ordinary thread takes over for a while.
+//! Linux does not look for another CPU if the current one runs nothing but processes with the policy `SCHED_IDLE`, so on an idle
+//! machine, a thread with this policy answers calls. It hardly gets a CPU while other processes use all of them, and without
+//! privileges it cannot change the policy back. So an ordinary thread answers calls while there are such processes.
 
 use std::fs::File;
 use std::io;
@@ -16,14 +16,18 @@ use std::time::{Duration, Instant};
 use super::{Broker, Progress};
 use crate::confine::syscalls;
 
-/// A thread that waits longer than this for a CPU competes with other processes.
-const MAX_WAIT: Duration = Duration::from_micros(200);
-/// How many calls are answered before the yielding thread finds out how long it waited.
-const CALLS_PER_CHECK: u32 = 8;
-/// How long the ordinary thread answers. The time doubles until the other thread passes many checks.
-const SHORTEST_SHIFT: Duration = Duration::from_millis(250);
-const LONGEST_SHIFT: Duration = Duration::from_secs(4);
-const MANY_CHECKS: u32 = 500;
+/// How many calls the ordinary thread answers before the other one may take over.
+const TRIAL: u32 = 64;
+/// How many calls the other thread answers before it checks how long it waited. Each check costs a system call.
+const CALLS_PER_CHECK: u32 = 4;
+/// The CPUs are busy if a thread waits longer than this for one: the ordinary thread in an average call, the other one between
+/// two checks.
+const SHORT_WAIT: Duration = Duration::from_micros(20);
+const LONG_WAIT: Duration = Duration::from_micros(200);
+/// How long the yielding thread does not answer after it had to wait. The time doubles until it answers many calls at once.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const MANY_CALLS: u32 = 5_000;
 
 const STACK_SIZE: usize = 256 << 10;
 
@@ -45,44 +49,62 @@ struct Shift {
 #[derive(Debug)]
 struct Turns {
     worker: Worker,
-    /// When the ordinary thread hands over; `None` for never.
-    ends: Option<Instant>,
-    next_length: Duration,
-    /// How many checks the yielding thread has passed since it took over.
-    passed: u32,
+    can_yield: bool,
+    /// How many calls the thread has answered since it took over, or since its last trial.
+    calls: u32,
+    /// The yielding thread does not take over before.
+    pause_ends: Option<Instant>,
+    next_pause: Duration,
 }
 
 impl Turns {
     fn new() -> Self {
-        Turns { worker: Worker::Yielding, ends: None, next_length: SHORTEST_SHIFT, passed: 0 }
+        Turns {
+            worker: Worker::Ordinary,
+            can_yield: true,
+            calls: 0,
+            pause_ends: None,
+            next_pause: SHORTEST_PAUSE,
+        }
     }
 
-    /// Continues after calls during which the thread waited this long for a CPU.
-    fn after_calls(&mut self, now: Instant, waited: Duration) {
+    /// Counts a call. Returns whether a check is due.
+    fn count_call(&mut self) -> bool {
+        self.calls = self.calls.saturating_add(1);
         match self.worker {
-            Worker::Yielding if waited > MAX_WAIT => {
-                self.worker = Worker::Ordinary;
-                self.ends = Some(now + self.next_length);
-                self.next_length = (self.next_length * 2).min(LONGEST_SHIFT);
+            Worker::Yielding => self.calls.is_multiple_of(CALLS_PER_CHECK),
+            Worker::Ordinary => self.calls == TRIAL,
+        }
+    }
+
+    /// Decides who continues. Since the last check, the thread waited this long for a CPU.
+    fn check(&mut self, now: Instant, waited: Duration) {
+        match self.worker {
+            Worker::Yielding if waited > LONG_WAIT => {
+                self.pause_ends = Some(now + self.next_pause);
+                self.next_pause = (self.next_pause * 2).min(LONGEST_PAUSE);
+                self.continue_with(Worker::Ordinary);
             }
-            Worker::Yielding => {
-                self.passed = self.passed.saturating_add(1);
-                if self.passed == MANY_CHECKS {
-                    self.next_length = SHORTEST_SHIFT;
-                }
+            Worker::Yielding if self.calls == MANY_CALLS => self.next_pause = SHORTEST_PAUSE,
+            Worker::Ordinary => {
+                let is_idle = waited < SHORT_WAIT * TRIAL;
+                let is_paused = self.pause_ends.is_some_and(|end| now < end);
+                let may_yield = self.can_yield && is_idle && !is_paused;
+                self.continue_with(if may_yield { Worker::Yielding } else { Worker::Ordinary });
             }
-            Worker::Ordinary if self.ends.is_some_and(|end| now >= end) => {
-                self.worker = Worker::Yielding;
-                self.passed = 0;
-            }
-            Worker::Ordinary => {}
+            Worker::Yielding => {}
         }
     }
 
     /// Lets the ordinary thread answer all calls.
     fn without_yielding(&mut self) {
-        self.worker = Worker::Ordinary;
-        self.ends = None;
+        self.can_yield = false;
+        self.continue_with(Worker::Ordinary);
+    }
+
+    fn continue_with(&mut self, worker: Worker) {
+        self.worker = worker;
+        self.calls = 0;
     }
 }
 
@@ -91,22 +113,43 @@ struct Workplace {
     changed: Condvar,
 }
 
-/// Starts the threads. They answer calls until no process makes any.
+/// Starts the ordinary thread, which starts the other one when it is needed. They answer calls until no process makes any.
 pub(super) fn start(broker: Broker) -> io::Result<()> {
     let shift = Shift { broker, turns: Turns::new() };
     let place = Arc::new(Workplace { shift: Mutex::new(shift), changed: Condvar::new() });
-    let yielding = Arc::clone(&place);
-    let spawn = |work: Box<dyn FnOnce() + Send>| Builder::new().stack_size(STACK_SIZE).spawn(work);
-    if spawn(Box::new(move || work_yielding(&yielding))).is_err() {
+    spawn(move || work_ordinary(&place))
+}
+
+fn spawn(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+    Builder::new().stack_size(STACK_SIZE).spawn(work).map(drop)
+}
+
+fn work_ordinary(place: &Arc<Workplace>) {
+    let clock = WaitClock::of_this_thread();
+    if clock.is_none() {
         place.lock().turns.without_yielding();
     }
-    spawn(Box::new(move || work(&place, Worker::Ordinary, None))).map(drop)
+    let mut has_other = false;
+    loop {
+        match answer_calls(place, Worker::Ordinary, clock.as_ref()) {
+            Progress::Answered => {}
+            Progress::Ended => return,
+        }
+        if !has_other {
+            has_other = true;
+            let other = Arc::clone(place);
+            if spawn(move || work_yielding(&other)).is_err() {
+                place.lock().turns.without_yielding();
+            }
+        }
+    }
 }
 
 fn work_yielding(place: &Workplace) {
-    let clock = WaitClock::of_this_thread().filter(|_| syscalls::yield_to_all().is_ok());
-    match clock {
-        Some(clock) => work(place, Worker::Yielding, Some(&clock)),
+    match WaitClock::of_this_thread().filter(|_| syscalls::yield_to_all().is_ok()) {
+        Some(clock) => {
+            while let Progress::Answered = answer_calls(place, Worker::Yielding, Some(&clock)) {}
+        }
         None => {
             place.lock().turns.without_yielding();
             place.changed.notify_all();
@@ -114,30 +157,28 @@ fn work_yielding(place: &Workplace) {
     }
 }
 
-/// Answers calls whenever it is this thread's turn.
-fn work(place: &Workplace, worker: Worker, clock: Option<&WaitClock>) {
-    let mut shift = place.lock();
-    loop {
-        let is_other = |shift: &mut Shift| shift.turns.worker != worker;
-        shift = place.changed.wait_while(shift, is_other).unwrap_or_else(PoisonError::into_inner);
-        let mut waited = clock.map_or(Duration::ZERO, WaitClock::read);
-        let mut calls = 0_u32;
-        while shift.turns.worker == worker {
-            match shift.broker.answer_next() {
-                Ok(Progress::Answered) => {}
-                Ok(Progress::Ended) => return,
-                // Suspended calls fail when this process ends.
-                Err(_) => syscalls::exit(1),
-            }
-            calls = calls.wrapping_add(1);
-            if calls.is_multiple_of(CALLS_PER_CHECK) {
-                let total = clock.map_or(Duration::ZERO, WaitClock::read);
-                shift.turns.after_calls(Instant::now(), total.saturating_sub(waited));
-                waited = total;
-            }
+/// Waits for this thread's turn and answers calls until it is the other thread's.
+fn answer_calls(place: &Workplace, worker: Worker, clock: Option<&WaitClock>) -> Progress {
+    let is_other = |shift: &mut Shift| shift.turns.worker != worker;
+    let mut shift =
+        place.changed.wait_while(place.lock(), is_other).unwrap_or_else(PoisonError::into_inner);
+    let read_clock = || clock.map_or(Duration::ZERO, WaitClock::read);
+    let mut waited = read_clock();
+    while shift.turns.worker == worker {
+        match shift.broker.answer_next() {
+            Ok(Progress::Answered) => {}
+            Ok(Progress::Ended) => return Progress::Ended,
+            // Suspended calls fail when this process ends.
+            Err(_) => syscalls::exit(1),
         }
-        place.changed.notify_all();
+        if shift.turns.count_call() {
+            let total = read_clock();
+            shift.turns.check(Instant::now(), total.saturating_sub(waited));
+            waited = total;
+        }
     }
+    place.changed.notify_all();
+    Progress::Answered
 }
 
 impl Workplace {
@@ -175,34 +216,43 @@ impl WaitClock {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::{MANY_CHECKS, Turns, WaitClock, Worker};
+    use super::{CALLS_PER_CHECK, MANY_CALLS, SHORTEST_PAUSE, TRIAL, Turns, WaitClock, Worker};
+
+    const LONG: Duration = Duration::from_millis(3);
+    const SHORT: Duration = Duration::from_micros(50);
 
     #[test]
-    fn the_ordinary_thread_takes_over_when_the_other_one_has_to_wait() {
-        const LONG: Duration = Duration::from_millis(3);
-        const SHORT: Duration = Duration::from_micros(5);
+    fn the_yielding_thread_answers_while_no_thread_has_to_wait() {
         let start = Instant::now();
         let mut turns = Turns::new();
-        // The time of a check in milliseconds, how long the thread waited, and who answers the next calls.
-        for (at, waited, expected) in [
-            (0, SHORT, Worker::Yielding),
-            (1, LONG, Worker::Ordinary),
-            (250, LONG, Worker::Ordinary),
-            (251, LONG, Worker::Yielding),
-            (252, LONG, Worker::Ordinary),
-            (751, SHORT, Worker::Ordinary),
-            (752, SHORT, Worker::Yielding),
+        let answer = |turns: &mut Turns, milliseconds, calls, waited| {
+            for _ in 0..calls {
+                if turns.count_call() {
+                    turns.check(start + Duration::from_millis(milliseconds), waited);
+                }
+            }
+        };
+        // The time in milliseconds, how many calls there are then, how long the thread waited, and who answers the next one.
+        for (at, calls, waited, expected) in [
+            (0, TRIAL - 1, SHORT, Worker::Ordinary),
+            (0, 1, SHORT, Worker::Yielding),
+            (1, CALLS_PER_CHECK, LONG, Worker::Ordinary),
+            (2, TRIAL, SHORT, Worker::Ordinary),
+            (250, TRIAL, SHORT, Worker::Ordinary),
+            (251, TRIAL, LONG, Worker::Ordinary),
+            (251, TRIAL, SHORT, Worker::Yielding),
+            (252, CALLS_PER_CHECK, LONG, Worker::Ordinary),
+            (751, TRIAL, SHORT, Worker::Ordinary),
+            (752, TRIAL, SHORT, Worker::Yielding),
         ] {
-            turns.after_calls(start + Duration::from_millis(at), waited);
+            answer(&mut turns, at, calls, waited);
             assert_eq!(turns.worker, expected, "{at}");
         }
-        for _ in 0..MANY_CHECKS {
-            turns.after_calls(start, SHORT);
-        }
-        turns.after_calls(start, LONG);
-        assert_eq!(turns.ends, Some(start + Duration::from_millis(250)));
+        answer(&mut turns, 0, MANY_CALLS, SHORT);
+        answer(&mut turns, 0, CALLS_PER_CHECK, LONG);
+        assert_eq!(turns.pause_ends, Some(start + SHORTEST_PAUSE));
         turns.without_yielding();
-        turns.after_calls(start + Duration::from_secs(9), SHORT);
+        answer(&mut turns, 9_000, TRIAL, SHORT);
         assert_eq!(turns.worker, Worker::Ordinary);
     }
 
