@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use helve_core::process::{SandboxLimits, SandboxPlan};
 use landlock::{
-    ABI, Access, AccessFs, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
+    ABI, Access, AccessFs, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreatedAttr,
     RulesetStatus, Scope,
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -94,8 +94,11 @@ pub(super) fn separate_from_broker() -> io::Result<()> {
 }
 
 fn landlock(plan: &SandboxPlan) -> Result<RulesetStatus, Box<dyn std::error::Error + Send + Sync>> {
-    // `ioctl` on devices stays allowed: terminals need it, and its harmful requests need a capability.
-    let write_access = AccessFs::from_write(LANDLOCK_ABI) & !BitFlags::from(AccessFs::IoctlDev);
+    // `ioctl` on devices stays allowed: terminals need it, and its harmful requests need a capability. Truncating files is
+    // prevented by read-only mounts alone: Landlock would check every file that is opened for reading, with all folders
+    // around it, because it may be truncated later.
+    let write_access =
+        AccessFs::from_write(LANDLOCK_ABI) & !(AccessFs::IoctlDev | AccessFs::Truncate);
     let mut rules = Ruleset::default()
         .handle_access(write_access)?
         .scope(Scope::from_all(LANDLOCK_ABI))?
@@ -108,8 +111,7 @@ fn landlock(plan: &SandboxPlan) -> Result<RulesetStatus, Box<dyn std::error::Err
     }
     let devices = HARMLESS_DEVICES.iter().chain(&[TERMINALS]);
     for device in devices.filter(|device| Path::new(device).exists()) {
-        let rights = AccessFs::WriteFile | AccessFs::Truncate;
-        rules = rules.add_rule(PathBeneath::new(PathFd::new(device)?, rights))?;
+        rules = rules.add_rule(PathBeneath::new(PathFd::new(device)?, AccessFs::WriteFile))?;
     }
     Ok(rules.restrict_self()?.ruleset)
 }
