@@ -130,6 +130,13 @@ pub(crate) fn is_protected(subject: &str) -> bool {
     !is_exclusion && RULES.rules.iter().any(|rule| rule.pattern.matches(subject))
 }
 
+/// Whether a path that a command certainly writes to is protected. Here the name of a protected folder counts too.
+pub(crate) fn is_protected_output(subject: &str) -> bool {
+    static RULES: LazyLock<Wall> = LazyLock::new(protected_wall);
+    let last = RULES.rules.iter().rfind(|rule| rule.pattern.matches(subject));
+    last.is_some_and(|rule| rule.action != Action::Allow)
+}
+
 /// Returns the wall that denies access to the internals of processes, to devices and to Helve's own folders, so that no
 /// tool can change the policy that judges it.
 pub fn denied_wall(own_folders: &[&Path]) -> Wall {

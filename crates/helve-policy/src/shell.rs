@@ -257,6 +257,13 @@ impl<F: FileFacts> PartCollector<'_, F> {
             let below = format!("{}/", subject.trim_end_matches('/'));
             self.outputs.extend([subject.clone(), below].map(|it| (run, it)));
         }
+        for path in &target.resolved {
+            if path.subjects.iter().any(|it| builtin::is_protected_output(it)) {
+                let mut part = Part::new("edit", "");
+                part.subjects.clone_from(&path.subjects);
+                self.push(part.remember_exactly());
+            }
+        }
     }
 
     /// Records a file that the script mentions and may open.

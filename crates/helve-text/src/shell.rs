@@ -25,6 +25,7 @@ mod dollar;
 mod downloads;
 mod effects;
 mod equivalents;
+mod equivalents_table;
 mod expand;
 mod fields;
 mod file_patterns;
@@ -33,6 +34,7 @@ mod flags;
 mod fragments;
 mod grammar;
 mod guarantees;
+mod home_paths;
 mod jq;
 mod loops;
 mod mask;
@@ -195,6 +197,9 @@ pub struct ProgramRun {
     /// The command with its redirects: as written (`ls >x`), and with blanks around operators (`ls > x`). Empty if it has
     /// none.
     pub with_redirects: Vec<String>,
+    /// The command with the paths in the home directory as rules may write them: `ls ~/src` for `ls /home/me/src`. Empty if
+    /// no word starts with the home directory.
+    pub in_home: Vec<Vec<(String, WordRole)>>,
     /// Equivalent commands: `npm install` for `npm i`. Rules that ask about or deny one of them apply to this command too.
     pub equivalents: Vec<Vec<(String, WordRole)>>,
 }

@@ -70,6 +70,9 @@ fn programs_in_settings_are_asked_about_by_name() {
         ("core.hookspath", ".", "git status"),
         ("include.path", "../other", "git diff"),
         ("gpg.program", "./evil.sh", "git log"),
+        ("lfs.extension.x.clean", "./evil.sh", "git status"),
+        ("gc.recentobjectshook", "./evil.sh", "git commit -qam two"),
+        ("hook.x.command", "./evil.sh", "git commit -qam two"),
     ] {
         let stage = repository();
         git(&stage, "app", &["config", key, value]);
@@ -317,5 +320,51 @@ fn monitors_and_pagers_are_disabled_by_the_environment() {
     for command in ["git status", "git log", "git diff", "git commit"] {
         assert_ne!(bash(&stage, command, &["--yes"]).code, 3, "{command}");
         assert!(!stage.path("trace").exists(), "{command}");
+    }
+}
+
+#[test]
+fn rules_about_the_meaning_of_an_alias_apply() {
+    const DENYING: &str =
+        r#"{"permission": {"bash": {"*": "allow", "git push *": "deny", "rm *": "deny"}}}"#;
+    let stage = repository();
+    stage.write("home/.config/helve/helve.json", DENYING);
+    stage.write("home/.gitconfig", "[user]\nname = x\nemail = x@x\n[alias]\nu = push\n");
+    for (name, value) in [("p", "push"), ("f", "push --force"), ("c", "p origin"), ("d", "!rm x")] {
+        git(&stage, "app", &["config", &format!("alias.{name}"), value]);
+    }
+    git(&stage, "app", &["config", "alias.s", "status"]);
+    for command in ["git p", "git f origin", "git c main", "git d", "git u", "cd src && git P"] {
+        let output = bash(&stage, command, &["--yes"]);
+        assert!(output.code != 0 && output.err.contains("forbids"), "{command}: {output:?}");
+    }
+    let output = bash(&stage, "git s", &[]);
+    assert_eq!(output.code, 0, "{output:?}");
+}
+
+#[test]
+fn tracked_files_are_read_even_if_they_are_ignored() {
+    const DENYING: &str = r#"{"permission": {"read": {"*": "allow", "*.env": "deny"}}}"#;
+    let stage = repository();
+    stage.write("home/.config/helve/helve.json", DENYING);
+    stage.write("app/infra/.env", "Y=1\n");
+    stage.write("app/infra/main.tf", "Y=1\n");
+    git(&stage, "app", &["add", "-f", "infra"]);
+    git(&stage, "app", &["commit", "-qm", "two"]);
+    stage.write("app/.gitignore", ".env\n");
+    for command in [
+        "cat $(git ls-files infra)",
+        "git ls-files infra | xargs cat",
+        "for f in $(git ls-files infra); do cat $f; done",
+        "cd infra && git ls-files | xargs cat",
+        "git grep Y -- 'infra/*'",
+        "git grep Y -- ':(glob)infra/**'",
+    ] {
+        let output = bash(&stage, command, &[]);
+        assert!(output.code != 0, "{command}: {output:?}");
+        assert!(!output.out.contains("Y=1"), "{command}: {output:?}");
+    }
+    for command in ["git ls-files infra", "git grep Y -- 'infra/*.tf'", "rg Y infra"] {
+        assert_eq!(bash(&stage, command, &[]).code, 0, "{command}");
     }
 }

@@ -120,7 +120,8 @@ impl Programs {
     async fn parts(&self, shell: &Shell, planned: &PlannedCommand, folder: &Resolved) -> Vec<Part> {
         let context = shell_context(shell, planned, &folder.real());
         let (script, mut parts) = self.collect_parts(planned, &context).await;
-        parts.extend(repository::parts(&self.session, &folder.real(), &script).await);
+        let home = context.home.as_deref().map(Path::new);
+        parts.extend(repository::parts(&self.session, (&folder.real(), home), &script).await);
         parts
     }
 

@@ -21,6 +21,7 @@ use crate::machine::FileKind;
 use crate::resolved::normalize;
 use crate::session::Session;
 
+mod aliases;
 mod git_programs;
 mod modules;
 
@@ -36,7 +37,11 @@ const MAX_NAMES: usize = 64;
 const MAX_VALUE_CHARS: usize = 200;
 
 /// Returns a part for each program that the configuration of a repository makes the git commands of a script run.
-pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> Vec<Part> {
+pub(super) async fn parts(
+    session: &Session,
+    (folder, home): (&Path, Option<&Path>),
+    script: &Script,
+) -> Vec<Part> {
     let Some(kind) = script.runs.iter().filter_map(command_kind).max() else { return Vec::new() };
     let mut folders = vec![folder.to_path_buf()];
     for access in &script.accesses {
@@ -59,6 +64,7 @@ pub(super) async fn parts(session: &Session, folder: &Path, script: &Script) -> 
             }
         }
     }
+    scan.check_aliases(script, (&checked, home), &mut findings).await;
     let mut unique = HashSet::new();
     findings.retain(|finding| unique.insert(finding.clone()));
     findings.into_iter().map(|finding| Part::new("bash", finding).remember_exactly()).collect()

@@ -86,6 +86,10 @@ impl Programs {
             if !rules.may_restrict() && !enters_links {
                 continue;
             }
+            // Git reads a tracked file even if `.gitignore` names it. Other programs skip what is hidden too.
+            if query.filter.skips_ignored && !query.filter.skips_hidden {
+                self.add_restricted_tracked_files(&folder, &rules, &mut restricted).await?;
+            }
             let files = walk(&folder.real, &query.filter, rules, budget).await;
             restricted.is_partial |=
                 files.ended == WalkEnd::Incomplete || enters_links && files.has_more_links;
@@ -121,6 +125,37 @@ impl Programs {
             }
         }
         Some(restricted)
+    }
+
+    /// Adds the tracked files below a folder that the rules restrict.
+    async fn add_restricted_tracked_files(
+        &self,
+        folder: &WalkedFolder,
+        rules: &TreeRules,
+        restricted: &mut TreeFiles,
+    ) -> Option<()> {
+        let real = folder.real.real();
+        let Some(tracked) = repository::tracked_files(&self.session, &real).await else {
+            restricted.is_partial = true;
+            return Some(());
+        };
+        let started = Instant::now();
+        let judged = folder.destination.as_ref().unwrap_or(&folder.given);
+        for (count, path) in tracked.paths.iter().enumerate() {
+            if count % 1_024 == 1_023 && started.elapsed() > MAX_TIME {
+                restricted.is_partial = true;
+                break;
+            }
+            let file = tracked.tree.join(path);
+            let Ok(relative) = file.strip_prefix(&real) else { continue };
+            if rules.file_restriction(relative).is_some() {
+                restricted.files.push(self.path_facts(&judged.join(relative)).await?);
+            }
+            if restricted.files.len() >= MAX_FILES {
+                break;
+            }
+        }
+        Some(())
     }
 
     /// Returns the tracked files that a rule denies reading, for commands such as `git grep` that read what git tracks:

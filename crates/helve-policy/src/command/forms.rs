@@ -77,6 +77,12 @@ pub(super) fn forms(run: &ProgramRun) -> Forms {
             kept.map(|kept| Form::new(kept.into_iter().map(|at| plain[at].clone()).collect())),
         );
         others.extend(split_clusters(run, &plain).map(Form::new));
+        let is_unquoted = |words: &&Vec<(String, WordRole)>| {
+            words
+                .iter()
+                .all(|(word, _)| !word.is_empty() && !word.contains(|c| WORD_BREAKING.contains(c)))
+        };
+        others.extend(run.in_home.iter().filter(is_unquoted).cloned().map(Form::new));
         // `.` and `source` mean the same.
         if let Some((_, words)) = plain.split_first()
             && let Some(other) = other_name_of_source(&plain[0].0)

@@ -9,6 +9,9 @@ use helve_text::wildcard;
 use super::quote_text;
 use crate::rule::Pattern;
 
+/// Maximum length of a cluster of short flags one of which is risky. A longer word is the name of one flag.
+const MAX_CLUSTER: usize = 4;
+
 /// A spelling of a command, prepared for loose matching.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct LooseForm {
@@ -45,8 +48,18 @@ impl LooseForm {
         let unknown = run.risks.iter().filter(|risk| risk.kind == RiskKind::Unlisted);
         form.unknown_flags = unknown.map(|risk| risk.word).collect();
         let clusters = run.flag_clusters.iter().filter_map(|at| run.words.get(*at));
-        let cluster_letters = clusters.flat_map(|word| word.shown().chars().skip(1));
-        let letters = cluster_letters.chain(run.attached_value_flags.chars());
+        // The first flags of `tar xf` have no dash.
+        let cluster_letters = clusters.flat_map(|word| {
+            let text = word.shown();
+            text.strip_prefix('-').unwrap_or(text).chars()
+        });
+        // The analysis stops at a risky flag of a cluster.
+        let risky = run.risks.iter().filter_map(|risk| run.words.get(risk.word));
+        let risky_letters = risky.filter_map(|word| word.shown().strip_prefix('-'));
+        let risky_letters = risky_letters
+            .filter(|it| it.len() <= MAX_CLUSTER && it.bytes().all(|c| c.is_ascii_alphanumeric()))
+            .flat_map(str::chars);
+        let letters = cluster_letters.chain(run.attached_value_flags.chars()).chain(risky_letters);
         form.letters = letters.chain(form.flag_letters()).collect();
         form
     }
@@ -87,12 +100,13 @@ impl LooseForm {
     /// Returns the letters of the one-letter flags among the words. A longer word is a cluster of letters only if the
     /// program is unknown: `find` has the flag `-delete`.
     fn flag_letters(&self) -> impl Iterator<Item = char> {
-        let flags = self.words.iter().filter(|(_, role)| *role == WordRole::Flag);
-        let is_cluster = |word: &&str| {
-            word.starts_with('-') && !word.starts_with("--") && (word.len() == 2 || !self.is_known)
+        let is_cluster = |(at, word): &(usize, &str)| {
+            word.starts_with('-')
+                && !word.starts_with("--")
+                && (word.len() == 2 || !self.is_known || self.unknown_flags.contains(at))
         };
-        let clusters = flags.map(|(word, _)| word.as_str()).filter(is_cluster);
-        clusters.flat_map(|word| word.chars().skip(1)).collect::<Vec<_>>().into_iter()
+        let clusters = self.flags().filter(is_cluster);
+        clusters.flat_map(|(_, word)| word.chars().skip(1)).collect::<Vec<_>>().into_iter()
     }
 
     /// Whether the pattern of a rule that asks or denies matches this spelling.
@@ -151,7 +165,8 @@ impl LooseForm {
         if let Some((name, value)) = wanted.split_once('=') {
             return self.has_flag_value(name, value);
         }
-        let letters = wanted.strip_prefix('-').unwrap_or("");
+        // With a `*` at the end, the command may have further letters: `-rf*` is about `-fr`, `-r -f` and `-vrf`.
+        let letters = wanted.strip_prefix('-').unwrap_or("").trim_end_matches('*');
         let is_cluster = letters.bytes().all(|c| c.is_ascii_alphanumeric()) && !letters.is_empty();
         let has_letter = |letter: char| {
             let is_long = |flag: &str| flag.starts_with("--") && flag[2..].starts_with(letter);
@@ -206,7 +221,7 @@ impl LooseForm {
                     | WordRole::Operand
                     | WordRole::Script => true,
                 };
-                next[at + 1] = is_reachable && is_operand && wildcard::matches(pattern, word);
+                next[at + 1] = is_reachable && is_operand && matches_operand(pattern, word);
                 is_reachable &= is_after_star || !is_operand || self.can_skip(at, *role, matched);
             }
             reached = next;
@@ -234,4 +249,17 @@ impl LooseForm {
         };
         is_plain_operand || is_after_unknown_flag
     }
+}
+
+/// Whether an operand matches a pattern. A leading `./` means nothing: `src*` is also about `./src`.
+fn matches_operand(pattern: &str, word: &str) -> bool {
+    let bare = |text: &'_ str| -> usize {
+        let mut rest = text;
+        while let Some(shorter) = rest.strip_prefix("./").filter(|it| !it.is_empty()) {
+            rest = shorter.trim_start_matches('/');
+        }
+        text.len() - rest.len()
+    };
+    wildcard::matches(pattern, word)
+        || wildcard::matches(&pattern[bare(pattern)..], &word[bare(word)..])
 }

@@ -4,7 +4,7 @@ use super::arg_role::ArgRole;
 use super::args::Argument;
 use super::commands::Invocation;
 use super::state::ShellState;
-use super::walk::Walker;
+use super::walk::{Walker, unknown};
 use super::{
     AccessKind, Word, WordRole, arg_effects, downloads, path_args, risky_words, tracked_files,
     tree_filter,
@@ -25,10 +25,15 @@ pub(super) fn apply(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Shel
         walker.record_find_results(AccessKind::Read, Some(call.run));
         path_args::record_paths_in_input(walker, call, state);
         walker.mentioned_texts.has_unknown_names = true;
+        // `ls | cpio -o` reads files whose names are only known when it runs.
+        if args.spec.traits.names_from_input && call.has_unknown_input() {
+            walker.record_access(&unknown("…"), AccessKind::Read, state, Some(call.run));
+        }
     }
     if args.spec.traits.lists_paths && args.has_any(&["-delete"]) {
         walker.record_deletion(call, state);
     }
+    record_files_of_flags(walker, call, state);
     record_working_dir(walker, call, state);
     tracked_files::record(walker, call, state);
     record_changed_operands(walker, call, state);
@@ -58,6 +63,22 @@ pub(super) fn apply(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Shel
     };
     if runs_input || args.arguments.iter().any(is_input) {
         path_args::record_paths_in_input(walker, call, state);
+    }
+}
+
+/// Records the files that a program writes because of flags that do not name them.
+fn record_files_of_flags(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
+    let operand = call.args.arguments.iter().rfind(|it| it.flag.is_none());
+    for (flag, file) in &call.args.spec.writes_with {
+        if !call.args.has_any(&[flag]) {
+            continue;
+        }
+        let path = match operand.map(|it| &it.value) {
+            None => Word::Literal(file.to_string()),
+            Some(Word::Literal(folder)) => Word::Literal(format!("{folder}/{file}")),
+            Some(word) => unknown(word.shown()),
+        };
+        walker.record_access(&path, AccessKind::Write, state, Some(call.run));
     }
 }
 

@@ -27,6 +27,14 @@ impl Invocation<'_> {
         !matches!(self.stdin, StdinSource::Nothing)
     }
 
+    /// Whether the program gets a standard input about which nothing is known.
+    pub(super) fn has_unknown_input(&self) -> bool {
+        match self.stdin {
+            StdinSource::Pipe(None) | StdinSource::Text(None) | StdinSource::File => true,
+            StdinSource::Pipe(Some(_)) | StdinSource::Text(Some(_)) | StdinSource::Nothing => false,
+        }
+    }
+
     /// Returns the parts of the standard input that are visible in the script, like the text of a here-document.
     pub(super) fn known_input(&self) -> Vec<&str> {
         known_input(self.stdin)

@@ -5,7 +5,7 @@ use super::args::Argument;
 use super::commands::Invocation;
 use super::state::ShellState;
 use super::walk::{Walker, unknown};
-use super::{AccessKind, Word};
+use super::{AccessKind, Risk, RiskKind, Word};
 
 /// Flags whose value is the directory for downloads.
 const DIR_FLAGS: &[&str] = &["-P", "--directory-prefix", "--output-dir"];
@@ -44,12 +44,23 @@ pub(super) fn record_downloads(
     let write = |walker: &mut Walker<'_>, word: &Word| {
         walker.record_access(word, AccessKind::Write, state, Some(call.run));
     };
+    // Only listed flags of wget certainly keep its files in one folder; others create the folders of the URL.
+    let unlisted = |risk: &Risk| risk.kind == RiskKind::Unlisted;
+    let has_unlisted_flag =
+        walker.script.runs.get(call.run).is_some_and(|run| run.risks.iter().any(unlisted));
+    if has_unlisted_flag && program == "wget" {
+        let folder = dir.map_or_else(|| unknown(""), |dir| Word::Literal(dir.to_string()));
+        for kind in [AccessKind::MaybeChangeBelow, AccessKind::Output] {
+            walker.record_access(&folder, kind, state, Some(call.run));
+        }
+    }
     if addresses.is_empty() {
         write(walker, &Word::Literal(dir.unwrap_or(".").to_string()));
     }
     for address in addresses {
         let shown = address.value.shown();
         let names = address.value.literal().and_then(|address| match program {
+            "wget" if has_unlisted_flag => Some(wget_paths(address)),
             "wget" => Some(wget_file_names(address)),
             _ => curl_file_names(address),
         });
@@ -88,6 +99,27 @@ fn wget_file_names(address: &str) -> Vec<String> {
         name => name,
     };
     with_decoded(format!("{name}{query}"))
+}
+
+/// Returns the paths under which wget may save a file if it creates folders: with the host or without, and with or without
+/// the first folders of the URL, like `h/a/x`, `a/x` and `x` for `http://h/a/x`.
+fn wget_paths(address: &str) -> Vec<String> {
+    const MAX_FOLDERS: usize = 16;
+    let address = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let path = address.split(['#', '?']).next().unwrap_or(address);
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let folders: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
+    let mut paths = Vec::new();
+    for name in wget_file_names(address) {
+        for first in 0..=folders.len().min(MAX_FOLDERS) {
+            let path = folders[first..].iter().copied().chain([name.as_str()]);
+            let path = path.collect::<Vec<_>>().join("/");
+            let decoded = percent_decode(&path).filter(|it| *it != path);
+            paths.extend(decoded);
+            paths.push(path);
+        }
+    }
+    paths
 }
 
 /// Returns the names under which `curl -O` may save a file. Returns `None` for a URL with a pattern like `{a,b}`, which

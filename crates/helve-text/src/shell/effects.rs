@@ -8,7 +8,8 @@ use super::find::KnownOutput;
 use super::state::{ShellState, Value};
 use super::walk::{StdinSource, Walker};
 use super::{
-    AccessKind, DoubtKind, DynamicKind, ShellLanguage, Word, arithmetic, expand, variables,
+    AccessKind, DoubtKind, DynamicKind, ShellLanguage, Word, arithmetic, expand, names, outputs,
+    variables,
 };
 
 impl Walker<'_> {
@@ -248,12 +249,28 @@ impl Walker<'_> {
         for assignment in &simple.assignments {
             self.mention_passed_value(&assignment.value, state);
         }
-        let run = self.script.runs.len();
+        let run_index = self.script.runs.len();
         self.record_command(CommandLine { words, assignments: shown(harmful) }, state, stdin);
-        if let Some(run) = self.script.runs.get_mut(run) {
+        if let Some(run) = self.script.runs.get_mut(run_index) {
             run.harmless_assignments = shown(harmless);
             if !simple.shown.is_empty() && !run.with_redirects.contains(&simple.shown) {
                 run.with_redirects.insert(0, simple.shown.clone());
+            }
+            self.record_path_variables(simple, run_index, state);
+        }
+    }
+
+    /// Records the files and folders that a program writes to because variables name them: `COVERAGE_FILE=x pytest`.
+    fn record_path_variables(&mut self, simple: &SimpleCommand, run: usize, state: &ShellState) {
+        for assignment in &simple.assignments {
+            let AssignValue::Text(raw) = &assignment.value else { continue };
+            if !names::is_path_variable(&assignment.name.to_ascii_uppercase()) {
+                continue;
+            }
+            if let Some(path) = expand::assigned_value(raw, state).text() {
+                let path = Word::Literal(path.to_string());
+                self.record_access(&path, AccessKind::PassedToUnknown, state, Some(run));
+                outputs::record_output(self, &path, run, state);
             }
         }
     }

@@ -1,9 +1,11 @@
 //! Finds equivalent commands, like `npm install` for `npm i`. `equivalents.txt` lists them; its header explains the format.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use super::commands::basename;
+use super::equivalents_table::{EquivalentTable, program_name};
+use super::home_paths::{HOME_SPELLINGS, home_spellings, in_home};
 use super::names::{self, NameGroup};
 use super::programs::FlagValue;
 use super::state::normalize;
@@ -18,18 +20,22 @@ static EQUIVALENTS: LazyLock<EquivalentTable> =
     LazyLock::new(|| EquivalentTable::parse(include_str!("equivalents.txt")));
 
 /// The words of a command, each with its role.
-type Words = Vec<(String, WordRole)>;
+pub(super) type Words = Vec<(String, WordRole)>;
 
 /// Adds the equivalents of each command of a script.
 pub(super) fn add(runs: &mut [ProgramRun], context: &ShellContext) {
     for run in runs {
-        run.equivalents = equivalents_of(run, &context.cwd);
+        run.in_home = in_home(run, context);
+        run.equivalents = equivalents_of(run, context);
         run.unparsed_words.extend(words_of_possible_equivalents(&run.unparsed_words));
+        let in_home = run.with_redirects.iter().flat_map(|text| home_spellings(text, context));
+        run.with_redirects.extend(in_home.collect::<Vec<_>>());
     }
 }
 
 /// Returns the equivalents of a command.
-fn equivalents_of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
+fn equivalents_of(run: &ProgramRun, context: &ShellContext) -> Vec<Words> {
+    let cwd = &context.cwd;
     let words = run.words.iter().zip(&run.roles).take(MAX_WORDS);
     let original: Words = words.map(|(word, role)| (word.shown().to_string(), *role)).collect();
     let mut commands =
@@ -37,6 +43,9 @@ fn equivalents_of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
     for path in &run.code_paths {
         commands.add_paths(path.word, &path.paths, cwd);
     }
+    commands.add_home_paths(context);
+    commands.add_relative_operands(cwd);
+    commands.add_separate_values(run);
     commands.add_full_flags(run);
     commands.add_forced_push();
     commands.add_full_subcommands();
@@ -60,6 +69,11 @@ fn equivalents_of(run: &ProgramRun, cwd: &str) -> Vec<Words> {
             commands.push(respell_flags(&words, run, &flags, Spelling::Short));
         }
     }
+    for words in commands.list.clone() {
+        for equivalent in EQUIVALENTS.with_summary_flags(&words) {
+            commands.push(equivalent);
+        }
+    }
     for path in &run.code_paths {
         commands.add_direct_script_runs(path.word);
     }
@@ -81,8 +95,8 @@ fn words_of_possible_equivalents(words: &[String]) -> Vec<String> {
     let mut equivalent_words = Vec::new();
     for at in (0..words.len()).filter(is_start).take(MAX_STARTS) {
         let words = words[at..].iter().take(MAX_WORDS);
-        let equivalents =
-            equivalents_of(&ProgramRun::unknown(words.cloned().map(Word::Literal).collect()), "");
+        let run = ProgramRun::unknown(words.cloned().map(Word::Literal).collect());
+        let equivalents = equivalents_of(&run, &ShellContext::default());
         equivalent_words.extend(equivalents.into_iter().flatten().map(|(word, _)| word));
     }
     equivalent_words
@@ -130,6 +144,63 @@ impl EquivalentCommands {
                 self.push(equivalent);
             }
         }
+    }
+
+    /// Adds the command with the paths in the home directory as rules may write them: `/home/me/x` → `~/x`.
+    fn add_home_paths(&mut self, context: &ShellContext) {
+        let original = self.list[0].clone();
+        for n in 0..HOME_SPELLINGS.len() {
+            let respell = |(word, role): &(String, WordRole)| {
+                let mut spellings = home_spellings(word, context);
+                let is_in_home = n < spellings.len();
+                (if is_in_home { spellings.swap_remove(n) } else { word.clone() }, *role)
+            };
+            let respelled: Words = original.iter().map(respell).collect();
+            if respelled != original {
+                self.push(respelled);
+            }
+        }
+    }
+
+    /// Adds the command with operands relative to the working directory: `/home/me/app/src` → `src`.
+    fn add_relative_operands(&mut self, cwd: &str) {
+        if cwd.len() < 2 {
+            return;
+        }
+        let relative = |word: &str| {
+            let rest = word.strip_prefix(cwd)?.strip_prefix('/')?;
+            Some(rest.trim_start_matches('/').to_string()).filter(|it| !it.is_empty())
+        };
+        let respell = |(word, role): &(String, WordRole)| match role {
+            WordRole::Operand | WordRole::Value => {
+                (relative(word).unwrap_or_else(|| word.clone()), *role)
+            }
+            WordRole::Program | WordRole::Subcommand | WordRole::Flag | WordRole::Script => {
+                (word.clone(), *role)
+            }
+        };
+        let respelled: Words = self.list[0].iter().map(respell).collect();
+        self.push(respelled);
+    }
+
+    /// Adds the command with the values of short flags in words of their own: `-mpip` → `-m pip`.
+    fn add_separate_values(&mut self, run: &ProgramRun) {
+        let has_attached_value = |word: &str, role: WordRole| {
+            let letter = word.strip_prefix('-').and_then(|it| it.chars().next());
+            role == WordRole::Flag
+                && word.len() > 2
+                && letter.is_some_and(|it| run.attached_value_flags.contains(it))
+        };
+        let mut separate = Words::new();
+        for (word, role) in &self.list[0] {
+            if has_attached_value(word, *role) && word.is_char_boundary(2) {
+                separate.push((word[..2].to_string(), WordRole::Flag));
+                separate.push((word[2..].to_string(), WordRole::Value));
+            } else {
+                separate.push((word.clone(), *role));
+            }
+        }
+        self.push(separate);
     }
 
     /// Adds the command that runs a script without naming its interpreter: `sh ./x` → `./x`.
@@ -304,170 +375,6 @@ fn respell_flags(
     equivalent
 }
 
-/// The parsed content of `equivalents.txt`.
-#[derive(Default)]
-struct EquivalentTable {
-    /// Groups of commands that mean the same. A command is a list of words.
-    groups: Vec<Vec<Vec<String>>>,
-    /// Indices of groups in which rules about the first command apply to the others, but not the other way round.
-    one_way: HashSet<usize>,
-    /// Subcommands that may be abbreviated, by the name of the program.
-    prefixes: HashMap<String, Vec<String>>,
-    /// Indices into `groups`, by the name of the program.
-    by_program: HashMap<String, Vec<usize>>,
-    /// The flags of commands, by the name of the program.
-    flags: HashMap<String, Vec<CommandFlags>>,
-    /// Lines that could not be parsed. A test checks that there are none.
-    problems: Vec<&'static str>,
-}
-
-/// The flags of one command that have several spellings.
-struct CommandFlags {
-    /// The program and its subcommands.
-    command: Vec<String>,
-    /// Groups of flags that mean the same.
-    groups: Vec<Vec<String>>,
-}
-
-impl EquivalentTable {
-    fn parse(text: &'static str) -> Self {
-        let mut table = Self::default();
-        for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-            if table.parse_line(line).is_none() {
-                table.problems.push(line);
-            }
-        }
-        table
-    }
-
-    fn parse_line(&mut self, line: &'static str) -> Option<()> {
-        let (keyword, rest) = line.split_once(' ')?;
-        match keyword {
-            "same" => self.add_group(rest),
-            "like" => {
-                let (target, others) = rest.split_once(": ")?;
-                self.one_way.insert(self.groups.len());
-                self.add_group(&format!("{target} = {}", others.replace(", ", " = ")))
-            }
-            "prefixes" => {
-                let (program, names) = rest.split_once(": ")?;
-                let names = names.split(' ').map(str::to_string);
-                self.prefixes.entry(program.to_string()).or_default().extend(names);
-                Some(())
-            }
-            "each" => {
-                let (words, rest) = rest.split_once(": ")?;
-                words.split(' ').try_for_each(|word| self.add_group(&rest.replace('@', word)))
-            }
-            "flags" => {
-                let (command, rest) = rest.split_once(": ")?;
-                let words = |text: &str| text.split(' ').map(str::to_string).collect::<Vec<_>>();
-                for command in alternatives(command) {
-                    let groups = rest.split(", ").map(words).collect();
-                    let program = command.first()?.clone();
-                    self.flags.entry(program).or_default().push(CommandFlags { command, groups });
-                }
-                Some(())
-            }
-            _ => None,
-        }
-    }
-
-    /// Parses `A = B = C`: commands that mean the same.
-    fn add_group(&mut self, text: &str) -> Option<()> {
-        let group: Vec<Vec<String>> = text.split(" = ").flat_map(alternatives).collect();
-        let at = self.groups.len();
-        for command in &group {
-            let groups = self.by_program.entry(command.first()?.clone()).or_default();
-            if !groups.contains(&at) {
-                groups.push(at);
-            }
-        }
-        let has_equivalent = group.len() > 1;
-        self.groups.push(group);
-        has_equivalent.then_some(())
-    }
-
-    /// Returns the commands that mean the same as this one. Words that the table does not mention stay unchanged.
-    fn of_command(&self, words: &Words) -> Vec<Words> {
-        let program = program_name(words);
-        let mut equivalents = Vec::new();
-        for at in self.by_program.get(&program).into_iter().flatten() {
-            let group = &self.groups[*at];
-            let is_one_way = self.one_way.contains(at);
-            let (targets, sources) =
-                if is_one_way { group.split_at(1) } else { (&group[..], &group[..]) };
-            for command in sources.iter().filter(|it| it.first() == Some(&program)) {
-                let Some(matched) = match_start(words, command) else { continue };
-                let rest = words.iter().enumerate().filter(|(at, _)| !matched.contains(at));
-                let rest: Words = rest.map(|(_, word)| word.clone()).collect();
-                for other in targets.iter().filter(|it| *it != command) {
-                    let start =
-                        other.iter().enumerate().map(|(n, word)| (word.clone(), role(n, word)));
-                    equivalents.push(start.chain(rest.iter().cloned()).collect());
-                }
-            }
-        }
-        equivalents
-    }
-
-    /// Returns the groups of flags that mean the same for a command.
-    fn flags_of(&self, words: &Words) -> Vec<&[String]> {
-        let lists = self.flags.get(&program_name(words)).into_iter().flatten();
-        let matching = lists.filter(|it| match_start(words, &it.command).is_some());
-        matching.flat_map(|it| it.groups.iter().map(Vec::as_slice)).collect()
-    }
-}
-
-fn program_name(words: &Words) -> String {
-    words.first().map_or_else(String::new, |(word, _)| basename(word).to_ascii_lowercase())
-}
-
-/// Returns the role of the `n`th word of a command in the table.
-fn role(n: usize, word: &str) -> WordRole {
-    match n {
-        0 => WordRole::Program,
-        _ if word.starts_with('-') => WordRole::Flag,
-        _ => WordRole::Subcommand,
-    }
-}
-
-/// Expands `a b|c` to `a b` and `a c`.
-fn alternatives(text: &str) -> Vec<Vec<String>> {
-    let mut all: Vec<Vec<String>> = vec![Vec::new()];
-    for word in text.split(' ') {
-        let one_of = |start: &Vec<String>| {
-            let start = start.clone();
-            word.split('|').map(move |it| [start.clone(), vec![it.to_string()]].concat())
-        };
-        all = all.iter().flat_map(one_of).collect();
-    }
-    all
-}
-
-/// If a command starts with the words of `start`, returns their indices. Flags between them are skipped, and so is a word
-/// after a flag, which may be its value: `npm --prefix d add` starts with `npm add`.
-fn match_start(words: &Words, start: &[String]) -> Option<Vec<usize>> {
-    let mut matched = vec![0];
-    let mut at = 1;
-    for wanted in &start[1..] {
-        let follows_flag = matched.last().is_some_and(|at| words[*at].0.starts_with('-'));
-        loop {
-            let (word, role) = words.get(at)?;
-            at += 1;
-            let is_flag = matches!(role, WordRole::Flag | WordRole::Value);
-            if word == wanted {
-                break matched.push(at - 1);
-            }
-            let is_value = at > 1 && words[at - 2].1 == WordRole::Flag;
-            if follows_flag || !is_flag && !is_value {
-                return None;
-            }
-        }
-    }
-    Some(matched)
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::{ShellContext, analyze};
@@ -480,7 +387,8 @@ mod tests {
 
     #[test]
     fn commands_have_equivalents() {
-        let context = ShellContext { cwd: "/w".into(), ..ShellContext::default() };
+        let home = Some("/home/me".into());
+        let context = ShellContext { cwd: "/w".into(), home, ..ShellContext::default() };
         let check = |script: &str, equivalent: &str| {
             let run = &analyze(script, &context).runs[0];
             let shown = |words: &Vec<(String, _)>| {
@@ -520,6 +428,13 @@ mod tests {
             ("rm -rf x", "rm --recursive --force x"),
             ("bash scripts/x.sh a", "./scripts/x.sh a"),
             ("docker container remove x", "docker rm x"),
+            ("rm -rf /home/me/x", "rm -rf ~/x"),
+            ("rm -rf ~/x", "rm -rf ${HOME}/x"),
+            ("tar -C/home/me -xf a", "tar -C$HOME -xf a"),
+            ("rm /w/src/a", "rm src/a"),
+            ("python3 -mpip install x", "pip install x"),
+            ("git branch -fd x", "git branch -f -d x -D"),
+            ("git branch --delete --force x", "git branch -d -f x -D"),
         ] {
             check(script, equivalent);
         }

@@ -303,6 +303,7 @@ impl ArgParser<'_> {
             }
         };
         self.parsed.roles[1] = WordRole::Flag;
+        self.parsed.flag_clusters.push(1);
         self.at = 2;
         for letter in text.chars() {
             let flag = format!("-{letter}");

@@ -5,8 +5,8 @@ use super::names::{self, NameGroup};
 use super::{ProgramRun, Risk, RiskKind, Word, WordRole};
 
 /// Characters after which a command may begin: the separators of the shell, and quotes, because code in other languages
-/// has its commands in strings.
-const COMMAND_STARTS: [char; 10] = [';', '&', '|', '(', '`', '\n', '{', '!', '"', '\''];
+/// has its commands in strings. Some flags take a command whose words are joined by commas: `-wrapper rm,x`.
+const COMMAND_STARTS: [char; 11] = [';', '&', '|', '(', '`', '\n', '{', '!', '"', '\'', ','];
 
 impl ProgramRun {
     /// Returns the program whose rules also apply to this one. A rule that denies `sudo` also denies `sudoedit`.
@@ -15,8 +15,8 @@ impl ProgramRun {
         names::rule_alias(&name).map(str::to_string)
     }
 
-    /// Returns the programs that are mentioned in the arguments of an unknown program, in code for an interpreter, or in
-    /// words of a known program that are not listed as harmless. The command may run any of these.
+    /// Returns the programs that are mentioned in the arguments of an unknown program, in code for an interpreter, in words
+    /// of a known program that are not listed as harmless, or in the values of variables. The command may run any of these.
     pub fn mentioned_programs(&self) -> Vec<String> {
         let mut mentioned = Vec::new();
         let risky = self.words_that_may_run();
@@ -31,6 +31,13 @@ impl ProgramRun {
             let programs = commands.flat_map(programs_of).map(basename);
             let names = [text, basename(value)].into_iter().chain(programs);
             mentioned.extend(names.map(str::to_string));
+        }
+        // Programs may run what their variables name, as `make` runs `$TAR`.
+        for assignment in &self.assignments {
+            let value = assignment.split_once('=').map_or("", |(_, value)| value);
+            let value = value.trim_matches(['"', '\'']);
+            let programs = value.split(COMMAND_STARTS).flat_map(programs_of).map(basename);
+            mentioned.extend(programs.map(str::to_string));
         }
         mentioned.sort();
         mentioned.dedup();

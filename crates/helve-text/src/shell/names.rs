@@ -137,6 +137,12 @@ pub(super) fn same_options(base: &str) -> Option<&'static str> {
 /// Whether a variable, in upper case, may make programs load code or run other programs.
 pub(super) fn is_code_variable(name: &str) -> bool {
     NAMES.code_variables.iter().any(|pattern| wildcard::matches(pattern, name))
+        && !NAMES.safe_variables.contains(&name)
+}
+
+/// Whether the value of a variable, in upper case, is a file or folder that programs write to.
+pub(super) fn is_path_variable(name: &str) -> bool {
+    NAMES.path_variables.iter().any(|pattern| wildcard::matches(pattern, name))
 }
 
 /// Returns the globs for the files of a type like `rust`.
@@ -157,6 +163,10 @@ struct NameTable {
     file_types: HashMap<&'static str, Vec<&'static str>>,
     /// Patterns for the names of variables that may make programs load code.
     code_variables: Vec<&'static str>,
+    /// Names that `code_variables` match, of variables that load no code.
+    safe_variables: Vec<&'static str>,
+    /// Patterns for the names of variables whose value is a file or folder that programs write to.
+    path_variables: Vec<&'static str>,
     /// Lines that could not be parsed. A test checks that there are none.
     problems: Vec<&'static str>,
 }
@@ -187,6 +197,14 @@ impl NameTable {
         }
         if keyword == "code-variable" {
             self.code_variables.extend(words);
+            return Some(());
+        }
+        if keyword == "safe-variable" {
+            self.safe_variables.extend(words);
+            return Some(());
+        }
+        if keyword == "path-variable" {
+            self.path_variables.extend(words);
             return Some(());
         }
         if keyword == "file-type" {

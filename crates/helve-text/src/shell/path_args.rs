@@ -199,7 +199,7 @@ const SEPARATORS: [char; 4] = ['=', ':', ',', '@'];
 /// Whether a path may end or begin at this character.
 fn is_delimiter(c: char) -> bool {
     const OTHER_DELIMITERS: &str = "|#;<>\"'()[]{}?";
-    SEPARATORS.contains(&c) || OTHER_DELIMITERS.contains(c)
+    c.is_whitespace() || SEPARATORS.contains(&c) || OTHER_DELIMITERS.contains(c)
 }
 
 /// Returns every suffix of a flag that may be its value, like `.env` in `-include.env`.
@@ -275,6 +275,8 @@ mod tests {
         check("dir:///x", &["///x", "dir", "dir:///x"]);
         check("me@.env", &[".env", "me", "me@.env"]);
         check("-é", &[]);
+        check("a b/c", &["a", "a b/c", "b/c"]);
+        check("k=b/c h=x", &["b/c", "b/c h", "b/c h=x", "h", "k", "k=b/c h=x", "x"]);
         check("-//x/y", &["//x/y"]);
         check("-cover=./...", &["./...", "over", "over=./..."]);
     }

@@ -140,6 +140,9 @@ pub(super) struct ProgramSpec {
     pub(super) default_command: Option<&'static str>,
     /// The file that is written if the command names none.
     pub(super) default_output: Option<&'static str>,
+    /// Flags with which the program writes a file that it does not name, and that file. The path is relative to the last
+    /// operand.
+    pub(super) writes_with: Vec<(&'static str, &'static str)>,
     /// The command whose arguments follow `--`.
     pub(super) rest_as: Option<&'static str>,
     pub(super) traits: ProgramTraits,
@@ -362,6 +365,10 @@ impl ProgramSpec {
             "operands" => return self.parse_operands(words),
             "risk" => self.program_risk = Some(risk(rest)?),
             "default-output" => self.default_output = Some(rest),
+            "writes-with" => {
+                let (flag, file) = rest.split_once(' ')?;
+                self.writes_with.push((flag, file));
+            }
             "default-command" => self.default_command = Some(rest),
             "rest-as" => self.rest_as = Some(rest),
             "plain" => self.add_flags(words, FlagValue::Nothing),

@@ -1,5 +1,7 @@
 //! Records the paths and commands in words that are not listed as harmless.
 
+use super::arg_role::ArgRole;
+use super::args::Argument;
 use super::commands::Invocation;
 use super::state::ShellState;
 use super::walk::Walker;
@@ -18,6 +20,18 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
             RiskKind::Code => {
                 if let Some(code) = word.literal() {
                     path_args::record_paths_in_code(walker, code, state, call.run);
+                }
+                // The code may do anything with the operands.
+                let is_code = |it: &Argument| {
+                    it.word == risk.word && matches!(it.role, ArgRole::Code | ArgRole::Awk)
+                };
+                let has_code = call.args.arguments.iter().any(is_code);
+                let operands = call.words.iter().zip(&call.args.roles).skip(risk.word + 1);
+                let is_operand =
+                    |role: &WordRole| matches!(role, WordRole::Operand | WordRole::Script);
+                let operands = operands.filter(|(_, role)| has_code && is_operand(role));
+                for (operand, _) in operands.take(MAX_WORDS) {
+                    path_args::record_paths(walker, operand, state, call.run);
                 }
             }
             RiskKind::Unlisted | RiskKind::Runs | RiskKind::Writes

@@ -901,6 +901,7 @@ fn dangerous_arguments_are_risks() {
             run awk -f p a  !runs: -f
             read /w/app/a
             read /w/app/a
+            passed /w/app/a
             read /w/app/a
             passed /w/app/p
         "#]],

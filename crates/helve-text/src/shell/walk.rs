@@ -449,6 +449,7 @@ impl<'a> Walker<'a> {
                 unparsed_words: Vec::new(),
                 code_paths: Vec::new(),
                 with_redirects: Vec::new(),
+                in_home: Vec::new(),
                 equivalents: Vec::new(),
             });
         }
@@ -486,6 +487,7 @@ impl<'a> Walker<'a> {
             unparsed_words: Vec::new(),
             code_paths: Vec::new(),
             with_redirects,
+            in_home: Vec::new(),
             equivalents: Vec::new(),
         });
         self.script.runs.len() - 1
@@ -562,6 +564,7 @@ impl ProgramRun {
             unparsed_words: Vec::new(),
             code_paths: Vec::new(),
             with_redirects: Vec::new(),
+            in_home: Vec::new(),
             equivalents: Vec::new(),
         }
     }

@@ -143,9 +143,23 @@ pub(super) fn kind_for_setting(setting: &GitSetting) -> Option<GitCommandKind> {
             "trailer" | "difftool" | "mergetool" | "browser" | "man" | "guitool",
             "cmd" | "command" | "path",
         ) => GitCommandKind::Writing,
+        ("init", "templatedir") => GitCommandKind::Writing,
+        _ if names_program(section, name) => GitCommandKind::Reading,
         _ => return None,
     };
     Some(kind)
+}
+
+/// Whether a setting names a program by the convention for such settings, as `lfs.extension.x.clean` does. This covers
+/// settings of git extensions and of later versions of git.
+fn names_program(section: &str, name: &str) -> bool {
+    const NAMES: [&str; 8] =
+        ["clean", "smudge", "process", "command", "cmd", "path", "textconv", "exec"];
+    const ENDINGS: [&str; 6] = ["command", "cmd", "hook", "program", "driver", "helper"];
+    // An alias may have any name; a submodule has a path in the working tree. The others are classified above.
+    const OTHER_SECTIONS: [&str; 5] = ["alias", "submodule", "url", "color", "advice"];
+    !OTHER_SECTIONS.contains(&section)
+        && (NAMES.contains(&name) || ENDINGS.iter().any(|ending| name.ends_with(ending)))
 }
 
 /// The transports that git itself implements.
@@ -245,11 +259,19 @@ mod tests {
             ("diff.submodule", "log"),
             ("status.submodulesummary", "true"),
             ("gpg.ssh.program", "./x"),
+            ("lfs.extension.x.clean", "./x"),
+            ("lfs.extension.x.smudge", "./x"),
+            ("lfs.customtransfer.x.path", "./x"),
+            ("gc.recentobjectshook", "./x"),
+            ("hook.x.command", "./x"),
+            ("new.x.process", "./x"),
+            ("new.somecmd", "./x"),
         ] {
             assert_eq!(kind(key, value), Some(GitCommandKind::Reading), "{key}");
         }
         for (key, value) in [
             ("core.worktree", "/home/user"),
+            ("init.templatedir", "./x"),
             ("merge.x.driver", "./x"),
             ("gpg.ssh.defaultkeycommand", "./x"),
         ] {
@@ -296,6 +318,13 @@ mod tests {
             ("protocol.file.allow", "always"),
             ("protocol.version", "2"),
             ("alias.st", "status"),
+            ("alias.command", "status"),
+            ("submodule.x.path", "x"),
+            ("lfs.url", "https://host/x"),
+            ("lfs.repositoryformatversion", "0"),
+            ("remote.origin.partialclonefilter", "blob:none"),
+            ("merge.tool", "vimdiff"),
+            ("core.autocrlf", "input"),
             ("diff.renames", "true"),
             ("submodule.x.url", "../x"),
             ("diff.submodule", "short"),
