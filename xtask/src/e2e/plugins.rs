@@ -44,6 +44,7 @@ const PLUGINS: &[&str] = &[
     "opencode-caffeinate@0.1.3",
     "opencode-checkpoint-plugin@1.1.0",
     "opencode-checkpoints@1.0.0",
+    "opencode-chromium@1.7.2",
     "opencode-codebuddy-oauth@2.2.0",
     "opencode-codex-image@0.2.2",
     "opencode-conductor-plugin@1.32.0",
@@ -57,11 +58,14 @@ const PLUGINS: &[&str] = &[
     "opencode-google-login@1.1.0",
     "opencode-headroom@0.1.0",
     "opencode-image-search@1.4.0",
+    "opencode-image-viewer@1.0.0",
     "opencode-kimi-oauth@1.5.1",
     "opencode-litellm-plugin@1.0.0",
     "opencode-llm-usage@0.2.0",
     "opencode-lmstudio@0.3.0",
     "opencode-ollama-multi-auth@1.6.3",
+    "opencode-ollama-router@1.0.1",
+    "opencode-ollama-websearch@0.1.0",
     "opencode-openai-codex-auth@4.4.0",
     "opencode-orchestrator@1.7.22",
     "opencode-pets@1.0.2",
@@ -87,17 +91,23 @@ const PLUGINS: &[&str] = &[
     "qwen-for-opencode@1.0.0",
 ];
 
-/// What a plugin needs in order to do something: the package, options, a file in the project and its text.
+/// What a plugin needs in order to do something: the package, options, a file below `project` or `home` and its text.
 const NEEDS: &[(&str, &str, &str, &str)] = &[
     ("opencode-headroom", r#"{"enabled": true}"#, "", ""),
     ("opencode-ollama-multi-auth", r#"{"ollamaMultiAuth": {"keys": ["a", "b"]}}"#, "", ""),
     (
         "opencode-skills",
         "null",
-        ".opencode/skills/example/SKILL.md",
+        "project/.opencode/skills/example/SKILL.md",
         "---\nname: example\ndescription: An example of a skill for this test.\n---\nText.\n",
     ),
-    ("opencode-vibeguard", "null", "vibeguard.config.json", r#"{"enabled": true}"#),
+    (
+        "opencode-ollama-router",
+        "null",
+        "home/.config/opencode/ollama-router.json",
+        r#"{"keys": ["a", "b"]}"#,
+    ),
+    ("opencode-vibeguard", "null", "project/vibeguard.config.json", r#"{"enabled": true}"#),
 ];
 
 /// Known failures: the package and the reason. They count as failures.
@@ -166,7 +176,7 @@ fn load(helve: &Helve, package: &str, plugin: &str, runtime: &Path) -> Result<Va
             entry = json!([name, options]);
         }
         if !file.is_empty() {
-            write(&project.join(file), text)?;
+            write(&inner.workspace.join(file), text)?;
         }
     }
     // A package is looked up from the folder of the file that names it.
