@@ -290,6 +290,10 @@ fn package_target(files: &dyn ImportFiles, folder: &Path, specifier: &str) -> Im
                 Some(file) if candidates.iter().all(|file| is_typescript(file)) => {
                     ImportTarget::File(file.clone())
                 }
+                // Unlike bun, node wants the whole file name.
+                Some(file) if is_shortened(files, &folder, &specifier[name.len()..], file) => {
+                    ImportTarget::InstalledFile(file.clone())
+                }
                 _ => ImportTarget::Package { name, folder },
             }
         }
@@ -298,6 +302,14 @@ fn package_target(files: &dyn ImportFiles, folder: &Path, specifier: &str) -> Im
         }
         None => ImportTarget::MissingPackage(name),
     }
+}
+
+/// Whether `subpath` names `file` of a package without its extension, or as a folder with an index file. Packages with
+/// `exports` choose such names themselves.
+fn is_shortened(files: &dyn ImportFiles, folder: &Path, subpath: &str, file: &Path) -> bool {
+    let named = normalize(&folder.join(subpath.trim_start_matches('/')));
+    let has_exports = || package_json(files, folder).is_some_and(|it| it.get("exports").is_some());
+    !subpath.is_empty() && named != file && !has_exports()
 }
 
 fn is_typescript(file: &Path) -> bool {
@@ -392,6 +404,9 @@ mod tests {
             "/p/node_modules/both/package.json",
             r##"{"exports": {"bun": "./x.ts", "import": "./x.js"}}"##,
         ),
+        ("/p/node_modules/plain/package.json", r#"{"main": "x.js"}"#),
+        ("/p/node_modules/plain/x.js", ""),
+        ("/p/node_modules/plain/lib/index.js", ""),
         ("/p/node_modules/both/x.ts", ""),
         ("/p/node_modules/both/x.js", ""),
         ("/p/node_modules/@a/b/src/x.ts", ""),
@@ -452,6 +467,10 @@ mod tests {
         check("linked", "file /p/node_modules/linked/src/index.ts");
         check("linked/parts/x", "file /p/node_modules/linked/src/parts/x.ts");
         check("both", "both in /p/node_modules/both");
+        check("plain", "plain in /p/node_modules/plain");
+        check("plain/x.js", "plain in /p/node_modules/plain");
+        check("plain/x", "installed /p/node_modules/plain/x.js");
+        check("plain/lib", "installed /p/node_modules/plain/lib/index.js");
     }
 
     #[test]
