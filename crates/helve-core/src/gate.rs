@@ -258,11 +258,11 @@ impl Gate {
         };
         ask.reasons = judged.iter().map(explain).collect();
         let policy = self.shared.policy.borrow().clone();
-        let can_be_allowed_by_flag = |(part, verdict): &(Part, Verdict)| {
+        let can_be_allowed_by_option = |(part, verdict): &(Part, Verdict)| {
             verdict.action == Action::Ask
-                && policy.can_be_allowed_by_flag(&self.subagent_walls, part)
+                && policy.can_be_allowed_by_option(&self.subagent_walls, part)
         };
-        ask.can_be_allowed_by_flag = judged.iter().map(can_be_allowed_by_flag).collect();
+        ask.can_be_allowed_by_option = judged.iter().map(can_be_allowed_by_option).collect();
         if let Mode::Explain(explained) = &self.shared.mode {
             explained.lock().extend(judged);
             return Err(Refusal::ExplainOnly);

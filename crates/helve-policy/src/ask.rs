@@ -237,7 +237,8 @@ pub enum Act {
     },
     /// Reading from, writing to, signalling and ending this process.
     ControlProcess(ProcessId),
-    Use(Cow<'static, str>),
+    /// Using the tool of this name, or the key that stands for a resource of an MCP server.
+    UseTool(Cow<'static, str>),
     /// Sending requests to this origin, such as `https://docs.rs`.
     Fetch {
         origin: String,
@@ -274,7 +275,7 @@ pub struct Ask {
     pub reasons: Vec<String>,
     /// For each part, whether `--allow PERMISSION` would allow it. The gate fills this in.
     #[serde(skip)]
-    pub can_be_allowed_by_flag: Vec<bool>,
+    pub can_be_allowed_by_option: Vec<bool>,
     /// The hook that requires a person to be asked, even if all parts are allowed.
     #[serde(skip)]
     pub required_by: Option<Arc<str>>,
@@ -284,7 +285,7 @@ impl Ask {
     /// Asks to use a tool that touches neither files nor processes.
     pub fn to_use(tool: &'static str) -> Self {
         let part = Part::new(tool, "*").remember_as(Pattern::any());
-        Ask::default().add(Act::Use(Cow::Borrowed(tool)), part)
+        Ask::default().add(Act::UseTool(Cow::Borrowed(tool)), part)
     }
 
     /// Asks for one act.

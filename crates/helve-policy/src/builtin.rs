@@ -22,7 +22,7 @@ pub fn rules() -> Vec<Rule> {
     for tool in ["task", "question", "plan_enter", "plan_exit"] {
         rules.push(rule(tool, "*", Action::Allow));
     }
-    // The subject of a process that another session started begins with `foreign`.
+    // The text that rules match against begins with `foreign` for a process that another session started.
     rules.push(rule("process", "*", Action::Allow));
     rules.push(rule("process", "foreign *", Action::Ask));
     for file in &SECRET_FILES {
@@ -35,7 +35,7 @@ pub fn rules() -> Vec<Rule> {
             rules.push(case_insensitive_rule("read", pattern, Action::Allow));
         }
     }
-    // Resources and questions of MCP servers are asked about, like their tools.
+    // Reading a resource of an MCP server, and answering one of its questions, must be approved like a call of its tools.
     rules.push(rule("read", "mcp:*", Action::Ask));
     rules.push(rule("question", "mcp:*", Action::Ask));
     rules
@@ -48,7 +48,7 @@ const PROTECTED_FILES: [&str; 6] =
 
 /// The entries of a git folder that run or configure programs, or lead to another repository. A rebase runs the commands
 /// in its list of steps. The other entries change with every commit.
-const PROTECTED_IN_GIT: [&str; 11] = [
+const PROTECTED_IN_GIT: [&str; 12] = [
     "branches",
     "commondir",
     "config",
@@ -60,16 +60,14 @@ const PROTECTED_IN_GIT: [&str; 11] = [
     "rebase-merge",
     "remotes",
     "sequencer",
+    "worktrees",
 ];
 
-/// The folder with the git folders of the other working trees. Only protected in a repository's own git folder.
-const WORKTREES: &str = "worktrees";
-
 /// Names that only a sandbox protects, one per line.
-const SANDBOX_NAMES: &str = include_str!("protected.txt");
+const SANDBOX_NAMES: &str = include_str!("sandbox_protected.txt");
 
 /// Returns the paths below `root` that a sandboxed command must not write to: the paths of [`protected_wall`], except
-/// the parts of `.git` that a commit changes, and those in `protected.txt`.
+/// the parts of `.git` that a commit changes, and those in `sandbox_protected.txt`.
 pub fn protected_paths(root: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for name in PROTECTED_FOLDERS.iter().chain(&PROTECTED_FILES) {
@@ -85,12 +83,12 @@ pub fn protected_paths(root: &Path) -> Vec<PathBuf> {
 
 /// Returns the paths in a git folder that a sandboxed command must not write to.
 pub fn protected_git_paths(git_dir: &Path) -> Vec<PathBuf> {
-    PROTECTED_IN_GIT.iter().chain(&[WORKTREES]).map(|name| git_dir.join(name)).collect()
+    PROTECTED_IN_GIT.iter().map(|name| git_dir.join(name)).collect()
 }
 
 /// Whether a sandboxed command must not write to this entry of a git folder, under any spelling of its name.
 pub fn is_protected_in_git(name: &[u8]) -> bool {
-    PROTECTED_IN_GIT.iter().chain(&[WORKTREES]).any(|protected| may_name(name, protected))
+    PROTECTED_IN_GIT.iter().any(|protected| may_name(name, protected))
 }
 
 /// The files in protected folders that configure nothing: the plans of the plan agent.

@@ -26,8 +26,8 @@ use quote::quote_text;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Command {
     forms: Forms,
-    /// The command with the resolved paths of its program and scripts: one list per path. If not empty, an allow rule
-    /// must match at least one form from every list, instead of one of `forms`.
+    /// One list per resolved path of the program or a script: the spellings of the command with that path. If not empty,
+    /// an allow rule must match at least one spelling from every list, instead of one of `forms`.
     resolved: Vec<Vec<Form>>,
     /// More spellings, for rules that ask or deny.
     loose_forms: Vec<LooseForm>,
@@ -44,7 +44,7 @@ pub struct Command {
     mentioned_programs: Vec<String>,
     /// Paths that the command may change. A folder ends with a slash.
     possible_changes: Vec<String>,
-    /// Files that the command may print. Those that no rule denies reading may be missing.
+    /// Files that the command may print. The list includes all files that a rule denies reading, and may omit others.
     possible_reads: Vec<String>,
     /// Files and folders that the command writes to because a flag names them.
     outputs: Vec<String>,
@@ -81,13 +81,13 @@ enum Coverage {
 
 impl Command {
     /// `extra_risks` are risks that follow from facts about files. A rule must spell out the subcommand to cover them.
-    pub(crate) fn new(run: &ProgramRun, extra_risks: Vec<Risk>) -> Self {
+    pub(crate) fn new(run: &ProgramRun, extra_risks: Vec<RiskKind>) -> Self {
         let shown = run.words.iter().map(|word| word.shown().to_string());
         let words: Vec<(String, WordRole)> = shown.zip(run.roles.iter().copied()).collect();
         let subcommand = run.roles.iter().rposition(|role| *role == WordRole::Subcommand);
         let risky_word = subcommand.unwrap_or(0);
         let attach_to_subcommand =
-            |risk: Risk| Risk { word: risky_word, spelled: words[risky_word].0.clone(), ..risk };
+            |kind| Risk { word: risky_word, spelled: words[risky_word].0.clone(), kind };
         let has_extra_risks = !extra_risks.is_empty();
         let risks = run
             .risks
@@ -145,7 +145,7 @@ impl Command {
         &self.outputs
     }
 
-    /// Returns files that the command may print. Those that no rule denies reading may be missing.
+    /// Returns files that the command may print: all those that a rule denies reading, and perhaps others.
     pub(crate) fn possible_reads(&self) -> &[String] {
         &self.possible_reads
     }
@@ -208,7 +208,7 @@ impl Command {
         }
     }
 
-    /// Returns the action if no rule matches.
+    /// Returns the action that applies when no rule matches.
     pub(crate) fn default_action(&self, wall_default: Action) -> Action {
         match self.approval {
             Approval::Exempt => Action::Allow,

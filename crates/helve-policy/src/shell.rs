@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use helve_text::shell::{
-    self as syntax, AccessKind, FileAccess, FileTarget, ProgramRun, Risk, RiskKind, Script,
+    self as syntax, AccessKind, FileAccess, FileTarget, ProgramRun, RiskKind, Script,
     ShellContext,
 };
 
@@ -44,12 +44,12 @@ const MAX_LOOKUPS: usize = 16;
 /// Analyses a script with the help of facts about files.
 pub fn analyze(source: &str, context: &ShellContext, facts: &impl FileFacts) -> Script {
     let first = syntax::analyze(source, context);
-    analyze_again(&first, source, context, facts).unwrap_or(first)
+    analyze_with_facts(&first, source, context, facts).unwrap_or(first)
 }
 
 /// Analyses a script again, with the facts about files that the first analysis needs. Returns `None` if it needs none, or
 /// if none are known.
-pub fn analyze_again(
+pub fn analyze_with_facts(
     first: &Script,
     source: &str,
     context: &ShellContext,
@@ -80,7 +80,8 @@ pub fn analyze_again(
     has_facts.then(|| syntax::analyze(source, &context))
 }
 
-/// Whether `cd` into this folder certainly succeeds: the folder is in the workspace, and an entry in it can be resolved.
+/// Whether `cd` into this folder certainly succeeds: the folder is in the workspace, and resolving one
+/// of its entries shows that the user may enter it.
 fn is_enterable(folder: &str, facts: &impl FileFacts) -> bool {
     // Some shells fail if the folder before `..` does not exist.
     if folder.split('/').any(|name| name == "..") {
@@ -115,10 +116,10 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
     for access in &script.accesses {
         match access.kind {
             AccessKind::Mentioned => collector.add_mentioned(access),
-            AccessKind::Output => collector.add_output(access),
+            AccessKind::FlagOutput => collector.add_output(access),
             _ => {}
         }
-        if matches!(access.kind, AccessKind::Mentioned | AccessKind::Output) {
+        if matches!(access.kind, AccessKind::Mentioned | AccessKind::FlagOutput) {
             continue;
         }
         if collector.is_skipped(access) {
@@ -158,7 +159,7 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
 
 /// Returns a risk for each program or script whose path has `..` after a link. If `a/b` is a link to `/x/y`, then
 /// `a/b/../run.sh` is `/x/run.sh`, not `a/run.sh`.
-fn link_risks(run: &ProgramRun, facts: &impl FileFacts) -> Vec<Risk> {
+fn link_risks(run: &ProgramRun, facts: &impl FileFacts) -> Vec<RiskKind> {
     let target = |path: &str| facts.resolve(path).map(|it| it.subjects.first().cloned());
     let is_misleading = |path: &String| {
         let plain = transfer::resolve_dot_dot(path);
@@ -166,11 +167,10 @@ fn link_risks(run: &ProgramRun, facts: &impl FileFacts) -> Vec<Risk> {
             && (target(path).is_none() || target(path) != target(&plain))
     };
     let misleading = run.code_paths.iter().filter(|it| it.paths.iter().any(is_misleading));
-    let risk = |word| Risk { word, spelled: String::new(), kind: RiskKind::Code };
-    misleading.map(|it| risk(it.word)).collect()
+    misleading.map(|_| RiskKind::Code).collect()
 }
 
-/// Returns the folders that `mkdir` creates and that no other command writes to. The same must hold for their parents.
+/// Returns the folders that `mkdir` creates, unless another command writes to them or to one of their parents.
 fn new_folders(script: &Script) -> HashSet<&str> {
     let is_mkdir = |run: Option<usize>| {
         let run = run.and_then(|run| script.runs.get(run));
@@ -201,7 +201,7 @@ struct PartCollector<'f, F> {
     /// The parts so far, except commands and unclear parts. Repeated parts are skipped.
     seen: HashSet<SeenPart>,
     /// Risks that follow from facts about files, each with the index of its run.
-    extra_risks: Vec<(usize, Risk)>,
+    extra_risks: Vec<(usize, RiskKind)>,
     /// Paths that commands may change, each with the index of its run.
     possible_changes: Vec<(usize, String)>,
     /// Files whose content commands may print, each with the index of its run.
@@ -217,7 +217,7 @@ struct PartCollector<'f, F> {
 }
 
 impl<F: FileFacts> PartCollector<'_, F> {
-    /// Adds a part, unless it was added before. Not for commands, which are added last.
+    /// Adds a part, unless it was added before. Not for commands, which [`parts`] adds itself.
     fn push(&mut self, part: Part) {
         let key = |command| (part.permission.clone(), part.subjects.clone(), command);
         let is_new = match &part.matched_by {
@@ -236,7 +236,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
     fn commands(&self, script: &Script) -> Vec<Command> {
         let command = |(index, run)| {
             let extra = self.extra_risks.iter().filter(|(run, _)| *run == index);
-            let extra = extra.map(|(_, risk)| risk.clone()).chain(link_risks(run, self.facts));
+            let extra = extra.map(|(_, risk)| *risk).chain(link_risks(run, self.facts));
             let of_run = |paths: &[(usize, String)]| {
                 let paths = paths.iter().filter(|(run, _)| *run == index);
                 let paths: BTreeSet<String> = paths.map(|(_, path)| path.clone()).collect();
@@ -374,7 +374,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             AccessKind::NameOnly
             | AccessKind::Expand
             | AccessKind::ExpandAgain
-            | AccessKind::Output
+            | AccessKind::FlagOutput
             | AccessKind::Mentioned => "bash",
         };
         self.push(Part::new(permission, shown).matched_by(MatchBy::Unclear(why)));
@@ -433,7 +433,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             self.push(part.clone());
         }
         let permission = match access.kind {
-            // A file that does not exist now may exist when the command runs.
+            // Also if the file does not exist now, because it may exist when the command runs.
             AccessKind::Read | AccessKind::ReadTree => "read",
             AccessKind::Write | AccessKind::WriteTree | AccessKind::MaybeWrite => "edit",
             AccessKind::MaybeWriteTree if path.exists || path.outside.is_some() => "edit",
@@ -451,10 +451,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             AccessKind::NameOnly => {
                 // A file of this name exists, and the command may destroy it: `git checkout a.txt`.
                 if let Some(run) = access.run.filter(|_| path.exists) {
-                    let kind = RiskKind::Destroys;
-                    // `Command::new` attaches the risk to the subcommand.
-                    let risk = Risk { word: usize::MAX, spelled: String::new(), kind };
-                    self.extra_risks.push((run, risk));
+                    self.extra_risks.push((run, RiskKind::Destroys));
                 }
                 return;
             }
@@ -467,7 +464,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::Enter
             | AccessKind::Expand
             | AccessKind::ExpandAgain
-            | AccessKind::Output
+            | AccessKind::FlagOutput
             | AccessKind::Mentioned => return,
         };
         if access.kind == AccessKind::PassedToUnknown && self.is_nonempty_folder(&access.target) {

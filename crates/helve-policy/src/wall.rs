@@ -317,6 +317,7 @@ impl<'p> WallSet<'p> {
             let verdicts = part.subjects.iter().map(|text| wall.judge(part, text, self));
             let mut verdicts: Vec<Verdict> = verdicts.collect();
             if part.permission == EXTERNAL && is_allowed_by_any_path(part, &verdicts) {
+                // A folder that is allowed under one of its paths need not be asked about under the others.
                 verdicts.retain(|verdict| verdict.action != Action::Ask || !verdict.is_builtin());
             }
             verdicts
@@ -342,7 +343,7 @@ impl<'p> WallSet<'p> {
         }
     }
 
-    /// Returns a verdict that denies, if a rule denies changing a file that a flag of the command names as its output.
+    /// Returns the denial if a rule forbids changing an output file that a flag of the command names.
     fn denied_output(&self, command: &Command) -> Option<Verdict> {
         command.outputs().iter().find_map(|path| {
             let verdict = self.judge_subjects(&Part::new("edit", path));
@@ -352,8 +353,8 @@ impl<'p> WallSet<'p> {
         })
     }
 
-    /// Returns a verdict that asks, if a rule denies changing a file that the command may change. A rule that denies every
-    /// edit does not count here, because it is meant for the edit tools.
+    /// Returns an ask if a rule denies changing a file that the command may change. A rule that denies every edit does not
+    /// count here, because it is meant for the edit tools.
     fn possible_denied_change(&self, command: &Command) -> Option<Verdict> {
         command.possible_changes().iter().find_map(|path| {
             let verdict = self.judge_subjects(&Part::new("edit", path));
@@ -367,7 +368,7 @@ impl<'p> WallSet<'p> {
         })
     }
 
-    /// Returns a verdict that asks, if a rule denies reading a file that the command may print.
+    /// Returns an ask if a rule denies reading a file that the command may print.
     fn possible_denied_read(&self, command: &Command) -> Option<Verdict> {
         command.possible_reads().iter().find_map(|path| {
             let verdict = self.judge_subjects(&Part::new("read", path));
@@ -493,7 +494,7 @@ impl<'p> WallSet<'p> {
 impl Policy {
     /// Whether a part is asked about, and `--allow PERMISSION` would allow it. It would not if a more specific rule matches
     /// the part.
-    pub fn can_be_allowed_by_flag(&self, subagent_walls: &[Wall], part: &Part) -> bool {
+    pub fn can_be_allowed_by_option(&self, subagent_walls: &[Wall], part: &Part) -> bool {
         if !self.judge(subagent_walls, part).is_from_catch_all() {
             return false;
         }

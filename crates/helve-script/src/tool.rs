@@ -73,7 +73,7 @@ impl AnyTool for ScriptTool {
                 Input::Json(_) | Input::Raw(_) | Input::Text(_) => Map::new(),
             };
             let grant = ctx.ask(self.ask(&arguments)).await?;
-            if !grant.covers(&Act::Use(self.id.clone().into())) {
+            if !grant.covers(&Act::UseTool(self.id.clone().into())) {
                 return Err(ctx.words().not_granted());
             }
             self.run(arguments, ctx).await
@@ -88,7 +88,7 @@ impl ScriptTool {
         let subject = format!("{}#{}", self.id, &self.script.hash()[..16]);
         let part = Part::new(self.id.clone(), subject).remember_exactly();
         let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
-        Ask::default().add(Act::Use(self.id.clone().into()), part).preview(format!(
+        Ask::default().add(Act::UseTool(self.id.clone().into()), part).preview(format!(
             "The tool \"{}\" of {}, with arguments:\n{arguments}",
             self.id,
             self.script.path.display()

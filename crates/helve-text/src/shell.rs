@@ -446,7 +446,7 @@ pub enum AccessKind {
     ExpandAgain,
     /// A flag like `--output` names the file, which is created or changed, or the folder in which that happens. A rule that
     /// denies the change denies the command. Other rules do not apply.
-    Output,
+    FlagOutput,
     /// The script mentions the file, and a part of the script that is not understood may open it. Only rules that a person
     /// wrote count, and they lead to an ask.
     Mentioned,
@@ -472,7 +472,7 @@ impl AccessKind {
             | AccessKind::NameOnly
             | AccessKind::Expand
             | AccessKind::ExpandAgain
-            | AccessKind::Output
+            | AccessKind::FlagOutput
             | AccessKind::Mentioned => false,
         }
     }

@@ -179,14 +179,15 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Whether everything that must be asked about is an edit that no rule singles out. Protected files and files that a
-/// rule names are asked about in any mode.
+/// Whether `--allow edit` would allow everything that must be asked about: edits by tools, of files that are not protected
+/// and that no rule names.
 fn is_plain_edit(ask: &Ask) -> bool {
-    let parts = ask.parts.iter().zip(&ask.actions).zip(&ask.can_be_allowed_by_flag);
+    let parts = ask.parts.iter().zip(&ask.actions).zip(&ask.can_be_allowed_by_option);
     let mut asked = parts.filter(|((_, action), _)| **action != Action::Allow).peekable();
     asked.peek().is_some()
-        && asked
-            .all(|((part, _), suffices)| part.permission == "edit" && !part.via_shell && *suffices)
+        && asked.all(|((part, _), allowable)| {
+            part.permission == "edit" && !part.via_shell && *allowable
+        })
 }
 
 #[cfg(test)]
@@ -198,7 +199,7 @@ mod tests {
         Ask {
             parts: parts.iter().map(|(permission, ..)| Part::new(*permission, "x")).collect(),
             actions: parts.iter().map(|(_, action, _)| *action).collect(),
-            can_be_allowed_by_flag: parts.iter().map(|(.., suffices)| *suffices).collect(),
+            can_be_allowed_by_option: parts.iter().map(|(.., allowable)| *allowable).collect(),
             ..Ask::default()
         }
     }

@@ -142,7 +142,7 @@ impl Programs {
         let mut rounds = 0;
         let mut budget = TreeBudget::default();
         loop {
-            let refined = shell::analyze_again(&initial, source, context, &facts);
+            let refined = shell::analyze_with_facts(&initial, source, context, &facts);
             let parts = shell::parts(source, refined.as_ref().unwrap_or(&initial), &facts);
             let missing = facts.take_missing();
             rounds += 1;

@@ -51,10 +51,11 @@ impl AnyTool for ServerTool {
         Box::pin(async move {
             let arguments = match input {
                 Input::Json(Value::Object(arguments)) => arguments,
+                // Does not happen: the specification asks for JSON, and the engine checks that it is an object.
                 Input::Json(_) | Input::Raw(_) | Input::Text(_) => Map::new(),
             };
             let grant = ctx.ask(self.ask(&arguments)).await?;
-            if !grant.covers(&Act::Use(self.name.clone().into())) {
+            if !grant.covers(&Act::UseTool(self.name.clone().into())) {
                 return Err(ctx.words().not_granted());
             }
             self.run(arguments, ctx).await
@@ -110,7 +111,7 @@ impl ServerTool {
         let part =
             Part::new(self.name.clone(), format!("{server}/{tool}#{hash}")).remember_exactly();
         let arguments = serde_json::to_string_pretty(arguments).unwrap_or_default();
-        Ask::default().add(Act::Use(self.name.clone().into()), part).preview(format!(
+        Ask::default().add(Act::UseTool(self.name.clone().into()), part).preview(format!(
             "The tool \"{tool}\" of the MCP server \"{server}\", with arguments:\n{arguments}"
         ))
     }

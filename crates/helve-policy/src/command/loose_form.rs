@@ -9,7 +9,7 @@ use helve_text::wildcard;
 use super::quote_text;
 use crate::rule::Pattern;
 
-/// Maximum length of a cluster of short flags one of which is risky. A longer word is the name of one flag.
+/// Maximum length of a cluster of short flags that contains a risky one. A longer word is the name of one flag.
 const MAX_CLUSTER: usize = 4;
 
 /// A spelling of a command, prepared for loose matching.
@@ -53,7 +53,7 @@ impl LooseForm {
             let text = word.shown();
             text.strip_prefix('-').unwrap_or(text).chars()
         });
-        // The analysis stops at a risky flag of a cluster.
+        // The analysis stops at a risky flag, so `flag_clusters` lacks the clusters that contain one.
         let risky = run.risks.iter().filter_map(|risk| run.words.get(risk.word));
         let risky_letters = risky.filter_map(|word| word.shown().strip_prefix('-'));
         let risky_letters = risky_letters
@@ -253,7 +253,7 @@ impl LooseForm {
 
 /// Whether an operand matches a pattern. A leading `./` means nothing: `src*` is also about `./src`.
 fn matches_operand(pattern: &str, word: &str) -> bool {
-    let bare = |text: &'_ str| -> usize {
+    let leading_dot_len = |text: &str| -> usize {
         let mut rest = text;
         while let Some(shorter) = rest.strip_prefix("./").filter(|it| !it.is_empty()) {
             rest = shorter.trim_start_matches('/');
@@ -261,5 +261,5 @@ fn matches_operand(pattern: &str, word: &str) -> bool {
         text.len() - rest.len()
     };
     wildcard::matches(pattern, word)
-        || wildcard::matches(&pattern[bare(pattern)..], &word[bare(word)..])
+        || wildcard::matches(&pattern[leading_dot_len(pattern)..], &word[leading_dot_len(word)..])
 }

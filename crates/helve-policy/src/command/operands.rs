@@ -1,4 +1,4 @@
-//! Stricter matching of paths and addresses in allow rules: a wildcard in them does not match across words.
+//! Stricter matching of paths and URLs in allow rules: a wildcard in them does not match across words.
 //!
 //! The rule `rm -rf dist/*` allows `rm -rf dist/a dist/b`, but not `rm -rf dist/a src`. Plain wildcard matching would
 //! allow both.
@@ -12,7 +12,7 @@ use helve_text::wildcard;
 const MAX_SPAN: usize = 64;
 
 /// Returns the first word of a command that the pattern does not match: `src` in the example above. Returns `None` if
-/// the pattern matches all words, or has no path or address with a wildcard.
+/// the pattern matches all words, or has no path or URL with a wildcard.
 pub(super) fn first_unmatched(pattern: &str, words: &[(String, WordRole)]) -> Option<String> {
     let tokens = split_words(pattern);
     if !tokens.iter().any(|token| is_wild_path(token)) {
@@ -36,7 +36,7 @@ pub(super) fn first_unmatched(pattern: &str, words: &[(String, WordRole)]) -> Op
     Some(unmatched.map_or_else(String::new, |(word, _)| word.clone()))
 }
 
-/// Whether a pattern has a path or an address with a wildcard.
+/// Whether a pattern has a path or a URL with a wildcard.
 pub(super) fn has_wild_path(pattern: &str) -> bool {
     split_words(pattern).into_iter().any(is_wild_path)
 }
@@ -121,29 +121,29 @@ fn split_words(pattern: &str) -> Vec<&str> {
     words
 }
 
-/// Whether a word of a pattern is a path or an address with a wildcard.
+/// Whether a word of a pattern is a path or a URL with a wildcard.
 fn is_wild_path(token: &str) -> bool {
     token.contains('/') && token.contains(['*', '?'])
 }
 
-/// Whether a word matches a path or an address. A path must match as written and with `..` resolved.
+/// Whether a word matches a path or a URL. A path must match as written and with `..` resolved.
 fn matches_path(token: &str, word: &str) -> bool {
     match (token.split_once("://"), word.split_once("://")) {
-        (Some((scheme, address)), Some((word_scheme, word_address))) if !scheme.contains('*') => {
-            scheme.eq_ignore_ascii_case(word_scheme) && matches_address(address, word_address)
+        (Some((scheme, rest)), Some((word_scheme, word_rest))) if !scheme.contains('*') => {
+            scheme.eq_ignore_ascii_case(word_scheme) && matches_url(rest, word_rest)
         }
         _ => wildcard::matches(token, word) && wildcard::matches(token, &resolve_dot_dot(word)),
     }
 }
 
-/// Compares the host and the path of an address separately, so that a wildcard in the host cannot match a different host:
+/// Compares the host and the path of a URL separately, so that a wildcard in the host cannot match a different host:
 /// `http://localhost*` does not match `http://localhost.evil/`.
-fn matches_address(pattern: &str, address: &str) -> bool {
+fn matches_url(pattern: &str, url: &str) -> bool {
     let end_of_host = |text: &'_ str, ends: &[char]| text.find(ends).unwrap_or(text.len());
     let (host_pattern, path_pattern) = pattern.split_at(end_of_host(pattern, &['/']));
-    let (host, path) = address.split_at(end_of_host(address, &['/', '?', '#']));
-    // Programs disagree on what a backslash in an address means.
-    if host.contains('@') && !host_pattern.contains('@') || address.contains('\\') {
+    let (host, path) = url.split_at(end_of_host(url, &['/', '?', '#']));
+    // The host of `http://localhost@evil/` is `evil`. Programs disagree on what a backslash in a URL means.
+    if host.contains('@') && !host_pattern.contains('@') || url.contains('\\') {
         return false;
     }
     if !path_pattern.is_empty() {

@@ -540,7 +540,7 @@ fn facts_can_be_gathered_in_rounds() {
         let mut facts = GatheredFacts::with_programs_of_workspace();
         let mut rounds = 0;
         let gathered = loop {
-            let again = super::analyze_again(&first, script, &context(), &facts);
+            let again = super::analyze_with_facts(&first, script, &context(), &facts);
             let gathered = parts(script, again.as_ref().unwrap_or(&first), &facts);
             let missing = facts.take_missing();
             if missing.is_empty() {

@@ -53,7 +53,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         if self.is_skipped(access) {
             return;
         }
-        // A command that certainly changes protected files is asked about, even if a rule or an approval allows it.
+        // A command that certainly changes protected files is asked about, even if a rule or an approval allows it. So
+        // those files are judged without the command.
         let command = command.filter(|_| access.kind != AccessKind::WriteTree);
         let (FileTarget::Path(shown) | FileTarget::Glob(shown) | FileTarget::Unknown(shown)) =
             &access.target;
@@ -75,7 +76,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 None => return self.push(incomplete_tree),
             }
         }
-        let (mut is_partial, mut has_split_names) = (false, false);
+        let (mut is_partial, mut has_splittable_names) = (false, false);
         for folder in folders {
             let base = folder.clone();
             let files = self.facts.tree(&TreeQuery {
@@ -87,20 +88,20 @@ impl<F: FileFacts> PartCollector<'_, F> {
             });
             // The loop continues after a missing fact, so that facts are gathered in few rounds.
             is_partial |= files.as_ref().is_none_or(|files| files.is_partial);
-            has_split_names |= access.filter.splits_names
-                && files.as_ref().is_some_and(|files| self.has_split_names(&base, files));
+            has_splittable_names |= access.filter.splits_names
+                && files.as_ref().is_some_and(|files| self.has_splittable_names(&base, files));
             self.add_tree_files(files.unwrap_or_default(), permission, command);
         }
         if is_partial {
             self.push(incomplete_tree);
         }
-        if has_split_names {
+        if has_splittable_names {
             self.add_unclear(access.kind, shown, Unclear::WordSplitting);
         }
     }
 
     /// Whether word splitting would change the path of a file below this folder.
-    fn has_split_names(&self, folder: &str, files: &TreeFiles) -> bool {
+    fn has_splittable_names(&self, folder: &str, files: &TreeFiles) -> bool {
         let bases = self.facts.resolve(folder).map(|it| it.subjects).unwrap_or_default();
         let beneath = |subject: &str| {
             let inside = bases.iter().find_map(|base| subject.strip_prefix(base.as_str()));
@@ -166,7 +167,7 @@ fn tree_permission(kind: AccessKind) -> Option<&'static str> {
         | AccessKind::NameOnly
         | AccessKind::Expand
         | AccessKind::ExpandAgain
-        | AccessKind::Output
+        | AccessKind::FlagOutput
         | AccessKind::Mentioned => None,
     }
 }

@@ -541,7 +541,7 @@ fn the_option_allow_does_not_suffice_against_rules_with_narrower_patterns() {
         let policy =
             builtin::policy(ConfiguredRules { user: rules, ..ConfiguredRules::default() }, &[]);
         assert_eq!(
-            policy.can_be_allowed_by_flag(&[], &Part::new("edit", subject)),
+            policy.can_be_allowed_by_option(&[], &Part::new("edit", subject)),
             expected,
             "{subject}"
         );

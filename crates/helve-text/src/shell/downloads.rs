@@ -50,7 +50,7 @@ pub(super) fn record_downloads(
         walker.script.runs.get(call.run).is_some_and(|run| run.risks.iter().any(unlisted));
     if has_unlisted_flag && program == "wget" {
         let folder = dir.map_or_else(|| unknown(""), |dir| Word::Literal(dir.to_string()));
-        for kind in [AccessKind::MaybeChangeBelow, AccessKind::Output] {
+        for kind in [AccessKind::MaybeChangeBelow, AccessKind::FlagOutput] {
             walker.record_access(&folder, kind, state, Some(call.run));
         }
     }

@@ -182,7 +182,7 @@ impl Walker<'_> {
             | AccessKind::MaybeReadTree
             | AccessKind::Expand
             | AccessKind::ExpandAgain
-            | AccessKind::Output
+            | AccessKind::FlagOutput
             | AccessKind::Mentioned => false,
             AccessKind::Write
             | AccessKind::WriteTree
@@ -242,7 +242,7 @@ impl Walker<'_> {
             | AccessKind::NameOnly
             | AccessKind::Expand
             | AccessKind::ExpandAgain
-            | AccessKind::Output
+            | AccessKind::FlagOutput
             | AccessKind::Mentioned => return,
         };
         if self.search.roots.is_empty() {

@@ -181,7 +181,7 @@ fn has_unknown_effects(script: &Script) -> bool {
                 | AccessKind::MaybeChangeBelow
                 | AccessKind::Enter
                 | AccessKind::NameOnly
-                | AccessKind::Output
+                | AccessKind::FlagOutput
                 | AccessKind::Mentioned => true,
             }
     };

@@ -34,11 +34,11 @@ pub(super) fn record(walker: &mut Walker<'_>, words: &[Word], run: usize, state:
 
 /// Records a file or folder that is written to.
 pub(super) fn record_output(walker: &mut Walker<'_>, value: &Word, run: usize, state: &ShellState) {
-    walker.record_access(value, AccessKind::Output, state, Some(run));
+    walker.record_access(value, AccessKind::FlagOutput, state, Some(run));
     // The value may have a kind before the path, as in `html:out`.
     for path in value.literal().map(paths_in).unwrap_or_default() {
         let path = Word::Literal(path.to_string());
-        walker.record_access(&path, AccessKind::Output, state, Some(run));
+        walker.record_access(&path, AccessKind::FlagOutput, state, Some(run));
     }
 }
 

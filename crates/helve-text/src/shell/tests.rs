@@ -78,7 +78,7 @@ fn render(script: &Script) -> String {
             AccessKind::MaybeReadTree => "maybe read tree",
             AccessKind::MaybeChangeBelow => "maybe change below",
             // These are tested by verdicts in helve-policy.
-            AccessKind::Output | AccessKind::Mentioned => continue,
+            AccessKind::FlagOutput | AccessKind::Mentioned => continue,
         };
         let target = match &access.target {
             FileTarget::Path(path) => path.clone(),

@@ -120,7 +120,7 @@ impl TaskTool {
         }
         let description = args.description.unwrap_or_else(|| clip(&prompt));
         let part = Part::new(Self::NAME, agent.clone()).remember_as(Pattern::any());
-        let ask = Ask::default().add(Act::Use(Cow::Borrowed(Self::NAME)), part);
+        let ask = Ask::default().add(Act::UseTool(Cow::Borrowed(Self::NAME)), part);
         ctx.ask(ask.preview(format!("{description}\n\n{prompt}"))).await?;
         let spec = ChildSpec {
             agent,

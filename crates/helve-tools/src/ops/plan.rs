@@ -15,7 +15,7 @@ pub(crate) async fn read_plan(
 ) -> Result<String, ToolError> {
     let path = ctx.files.resolve(file).await?;
     let part = Part::new(key, "*").remember_as(Pattern::any());
-    let ask = Ask::for_request(path.read_request()).add(Act::Use(Cow::Borrowed(key)), part);
+    let ask = Ask::for_request(path.read_request()).add(Act::UseTool(Cow::Borrowed(key)), part);
     let grant = ctx.ask(ask).await?;
     if path.kind() != Some(FileKind::File) {
         return Ok(String::new());

@@ -48,7 +48,7 @@ pub(crate) async fn list(
     };
     let mut ask = Ask::default();
     for name in &names {
-        ask = ask.add(Act::Use(key.into()), part(name, "*", key));
+        ask = ask.add(Act::UseTool(key.into()), part(name, "*", key));
     }
     ctx.ask(ask).await?;
     let (mut items, mut errors) = (Vec::new(), Vec::new());
@@ -81,7 +81,7 @@ pub(crate) async fn read(
     key: &'static str,
     (server, uri): (&str, &str),
 ) -> Result<Vec<ResourcePiece>, ToolError> {
-    ctx.ask(Ask::default().add(Act::Use(key.into()), part(server, uri, key))).await?;
+    ctx.ask(Ask::default().add(Act::UseTool(key.into()), part(server, uri, key))).await?;
     let read = servers.read(server, uri).await;
     let items = read.map_err(|error| ctx.words().server_error(server, &error))?;
     let mut pieces = Vec::new();
