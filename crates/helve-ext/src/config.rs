@@ -6,16 +6,16 @@
 //! 2. the project's, in its root only: the servers of `.mcp.json`, `opencode.json(c)`, `.opencode/opencode.json(c)`,
 //!    `.opencode/agent(s)` and `mode(s)`; `helve.json(c)`, `.helve/helve.json(c)`, `.helve/agent(s)`.
 //!
-//! Single values replace earlier ones. Rules and switches are appended, and the last match decides. There are two
-//! lists, the user's and the project's, which `helve_core` combines. Agents merge field by field. An MCP server replaces
-//! one of the same name entirely. An untrusted project contributes only rules, switches, new agents, servers (marked as
-//! untrusted), a stricter sandbox and a smaller environment. Its other settings have no effect until it is trusted, and its `{env:…}` and
-//! `{file:…}` references are refused.
+//! Single values replace earlier ones. Rules (of `permission`) and tool switches (of `tools`) are appended, and the last
+//! match decides. There are two lists, the user's and the project's, which `helve_core` combines. Agents merge field by
+//! field. An MCP server replaces an earlier one of the same name entirely. An untrusted project contributes only rules,
+//! tool switches, new agents, servers (marked as untrusted), a stricter sandbox and a smaller environment. Its other
+//! settings have no effect until it is trusted, and its `{env:…}` and `{file:…}` references are refused.
 //!
-//! Anything invalid becomes a [`ConfigProblem`] and is ignored. Where ignoring it could loosen policy, the whole file asks
-//! instead: its denies stay, and it allows nothing without asking. That is the case for a file that cannot be read or parsed, and for any mistake
-//! in `permission` or `tools`. A [`Config`] is a snapshot: it does not follow later changes of the files. After a change,
-//! gathering the files again yields another digest. This module writes no file.
+//! Anything invalid becomes a [`ConfigProblem`] and is ignored. If ignoring it could loosen the policy, every rule of the
+//! file becomes at least an ask: denies stay, allows become asks. That happens if a file cannot be read or parsed, and
+//! for any mistake in `permission` or `tools`. A [`Config`] is a snapshot: it does not follow later changes of the files.
+//! After a change, gathering the files again yields another digest. This module writes no file.
 
 mod agent;
 mod builtin;
@@ -84,8 +84,8 @@ pub struct Config {
     /// The project's rules: a separate wall, or appended to the user's, depending on trust.
     pub project: Vec<Rule>,
     /// The user's `tools` map.
-    pub switches: Vec<ToolSwitch>,
-    pub project_switches: Vec<ToolSwitch>,
+    pub tool_switches: Vec<ToolSwitch>,
+    pub project_tool_switches: Vec<ToolSwitch>,
     /// Built-in agents first, then in the order of their first mention. Disabled ones are omitted.
     pub agents: Vec<Agent>,
     pub tool_output: ToolOutputLimits,

@@ -83,18 +83,18 @@ impl LanguageServers {
         let client = match self.client(server, &deadline).await {
             Ok(client) => client,
             Err(Unavailable::Starting { .. }) => {
-                self.add_missed(server, files);
+                self.add_unsent(server, files);
                 return Some(Err(UncheckedBy { program, reason: UncheckedReason::Starting }));
             }
             Err(Unavailable::Failed { .. }) => return None,
         };
         let refreshing = self.refresh_documents(&client, &files);
         timeout_at(deadline(Some(&client)), refreshing).await.ok();
-        let missed = self.take_missed(server);
-        match client.check(files, missed, deadline(Some(&client))).await {
+        let unsent = self.take_unsent(server);
+        match client.check(files, unsent, deadline(Some(&client))).await {
             Ok(checked) if !checked.files.is_empty() => return Some(Ok((client, checked))),
             Ok(_) => {}
-            Err(files) => self.add_missed(server, files),
+            Err(files) => self.add_unsent(server, files),
         }
         let reason = match client.is_busy() {
             true => UncheckedReason::Loading,
@@ -103,8 +103,8 @@ impl LanguageServers {
         (!client.has_ended()).then_some(Err(UncheckedBy { program, reason }))
     }
 
-    /// Sends a server the current texts of its open documents that other programs, such as shell commands, have
-    /// changed. Leaves out `files`, which are about to be checked.
+    /// Updates the server's open documents that other programs, such as shell commands, have changed on disk. Leaves out
+    /// `files`, which are about to be checked.
     pub(crate) async fn refresh_documents(&self, client: &Client, files: &[FileToCheck]) {
         let mut open = client.open_documents();
         open.retain(|(path, _)| !files.iter().any(|file| file.path == *path));
@@ -154,7 +154,7 @@ impl LanguageServers {
                     }
                     all.extend(self.introduced_elsewhere(&client, &checked).await);
                 }
-                Err(program) => unchecked.push(program),
+                Err(server) => unchecked.push(server),
             }
         }
         unchecked.sort_by(|a, b| a.program.cmp(&b.program));
@@ -168,7 +168,7 @@ impl LanguageServers {
         client: &Client,
         file: &CheckedFile,
     ) -> Vec<RankedDiagnostic> {
-        let CheckedFile { path, before_unchecked, before, after } = file;
+        let CheckedFile { path, text_before_unchecked, before, after } = file;
         let display_path = match written.iter().find(|it| it.path == *path) {
             Some(written) => written.display_path.clone(),
             None => {
@@ -187,7 +187,7 @@ impl LanguageServers {
         };
         let from_this_change = introduced_since(before);
         let mut from_earlier_changes =
-            before_unchecked.as_ref().map(introduced_since).unwrap_or_default();
+            text_before_unchecked.as_ref().map(introduced_since).unwrap_or_default();
         for diagnostic in &from_this_change {
             if let Some(at) = from_earlier_changes.iter().position(|it| it == diagnostic) {
                 from_earlier_changes.remove(at);
@@ -211,7 +211,9 @@ impl LanguageServers {
     ) -> Vec<RankedDiagnostic> {
         let mut all = Vec::new();
         for OtherFile { path, before, after } in &checked.others {
-            let found = introduced(before, &after.diagnostics, &LineMap::new("", ""));
+            // The file itself did not change, so its lines need no mapping.
+            let lines = LineMap::new("", "");
+            let found = introduced(before, &after.diagnostics, &lines);
             let found: Vec<_> = found.iter().filter(|it| self.is_reported(it)).collect();
             let remaining = MAX_OTHER_FILES - all.len();
             if found.is_empty() || remaining == 0 {

@@ -42,7 +42,7 @@ pub(crate) struct ClientSetup {
     /// The settings from which `workspace/configuration` is answered.
     pub(crate) settings: Value,
     /// Whether the server reports with `experimental/serverStatus` when it has loaded the project.
-    pub(crate) sends_status: bool,
+    pub(crate) reports_readiness: bool,
 }
 
 /// A server that was started and initialized.
@@ -78,14 +78,14 @@ type OldText = Option<Arc<str>>;
 /// A document as the server knows it.
 struct OpenDocument {
     text: Arc<str>,
-    /// The version of `text`. Also tells which diagnostics the server sent after it got this version.
+    /// The version of `text`, with the sequence number that separates older diagnostics from those of this version.
     sent: SentVersion,
     language: &'static str,
     /// The diagnostics of `text`, once known.
     diagnostics: Option<Vec<ServerDiagnostic>>,
-    /// `None` if the server checked all changes in time. Otherwise the text before the first unchecked change: the next
-    /// check reports what is new compared with it.
-    before_unchecked: Option<OldText>,
+    /// The text before the first change that the server did not check in time. The next check reports what is new compared
+    /// with it. `None` if all changes were checked.
+    text_before_unchecked: Option<OldText>,
     /// The value of [`Documents::uses`] at the last use of this document.
     last_use: u64,
 }
@@ -96,7 +96,7 @@ impl Client {
         connection: Arc<Connection>,
         setup: ClientSetup,
     ) -> Result<Self, RequestError> {
-        let ClientSetup { server, root, initialization, settings, sends_status } = setup;
+        let ClientSetup { server, root, initialization, settings, reports_readiness } = setup;
         let has_settings = settings.as_object().is_some_and(|settings| !settings.is_empty());
         let initialize = connection.request("initialize", initialize(&root, initialization));
         let deadline = Instant::now() + START_TIME;
@@ -109,8 +109,8 @@ impl Client {
             return Err(RequestError::Invalid);
         }
         connection.notify("initialized", json!({})).await;
-        if sends_status {
-            connection.state.expect_status();
+        if reports_readiness {
+            connection.state.expect_readiness_report();
         }
         if has_settings {
             let params = json!({"settings": settings});
@@ -194,7 +194,8 @@ impl Client {
     pub(crate) async fn replace_text(&self, path: &Path, text: Option<Arc<str>>) {
         let documents = &mut *self.documents.lock().await;
         let Some(document) = documents.open.get_mut(path) else { return };
-        document.before_unchecked = None;
+        // Problems that another program introduced are not reported as those of an earlier change.
+        document.text_before_unchecked = None;
         let language = document.language;
         match text {
             Some(text) => {
@@ -305,7 +306,7 @@ impl Client {
             sent: SentVersion { version: 1, sequence },
             language,
             diagnostics: None,
-            before_unchecked: None,
+            text_before_unchecked: None,
             last_use,
         };
         let item = json!({

@@ -216,14 +216,14 @@ impl ConnectionState {
         found.map(|(_, options)| options.clone())
     }
 
-    /// Records that the server will send `experimental/serverStatus`.
-    pub(crate) fn expect_status(&self) {
-        self.reports.lock().readiness.expect_status();
+    /// Records that the server will report its readiness with `experimental/serverStatus`.
+    pub(crate) fn expect_readiness_report(&self) {
+        self.reports.lock().readiness.expect_readiness_report();
     }
 
-    /// Returns how often the server finished what it was busy with.
-    pub(crate) fn times_finished(&self) -> u64 {
-        self.reports.lock().readiness.times_finished()
+    /// Returns the number of times that the server went from busy to ready.
+    pub(crate) fn finished_count(&self) -> u64 {
+        self.reports.lock().readiness.finished_count()
     }
 
     /// Returns the time at which a busy server counts as ready unless it reports progress; `None` if it is ready.

@@ -17,7 +17,7 @@ use crate::table::{RootRule, ServerDefinition};
 const CACHE_TIME: Duration = Duration::from_secs(30);
 /// Maximum number of folders whose entries are cached.
 const MAX_CACHED_FOLDERS: usize = 1_000;
-/// Maximum number of entries that are read of a folder.
+/// Maximum number of entries read from a folder.
 const MAX_ENTRIES: usize = 10_000;
 /// Folders below the root of the workspace in which programs are looked for before `PATH`.
 const PROGRAM_FOLDERS: [&str; 3] = ["node_modules/.bin", ".venv/bin", "venv/bin"];

@@ -21,8 +21,8 @@ pub(crate) struct Readiness {
     status: ServerStatus,
     /// For each progress token, when the server last reported it.
     progress: HashMap<String, Instant>,
-    /// How often the server finished what it was busy with.
-    times_finished: u64,
+    /// Number of times that the server went from busy to ready.
+    finished_count: u64,
 }
 
 /// The last `experimental/serverStatus` of a server.
@@ -42,8 +42,8 @@ enum ServerStatus {
 }
 
 impl Readiness {
-    /// Records that the server will send its status.
-    pub(crate) fn expect_status(&mut self) {
+    /// Records that the server will report its readiness with `experimental/serverStatus`.
+    pub(crate) fn expect_readiness_report(&mut self) {
         if let ServerStatus::Unknown = self.status {
             self.status = ServerStatus::Expected { since: Instant::now() };
         }
@@ -78,13 +78,13 @@ impl Readiness {
 
     fn count_finished(&mut self, was_busy: bool) {
         if was_busy && self.busy_until().is_none() {
-            self.times_finished += 1;
+            self.finished_count += 1;
         }
     }
 
-    /// Returns how often the server finished what it was busy with.
-    pub(crate) fn times_finished(&self) -> u64 {
-        self.times_finished
+    /// Returns the number of times that the server went from busy to ready.
+    pub(crate) fn finished_count(&self) -> u64 {
+        self.finished_count
     }
 
     /// Returns the time at which a busy server counts as ready unless it reports progress; `None` if it is ready.
@@ -112,7 +112,7 @@ mod tests {
     /// finished something.
     #[tokio::test(start_paused = true)]
     async fn status_decides_and_progress_if_there_is_no_status() {
-        for (messages, expected, times_finished) in [
+        for (messages, expected, finished_count) in [
             ("", None, 0),
             ("begin", Some(15), 0),
             ("report", Some(15), 0),
@@ -135,7 +135,7 @@ mod tests {
             let mut readiness = Readiness::default();
             for word in messages.split(' ') {
                 match word {
-                    "expect" => readiness.expect_status(),
+                    "expect" => readiness.expect_readiness_report(),
                     "loading" => readiness.set_status(false),
                     "ready" => readiness.set_status(true),
                     "other" => readiness.set_progress("other".into(), "begin"),
@@ -144,8 +144,8 @@ mod tests {
                 }
             }
             let seconds = readiness.busy_until().map(|until| (until - Instant::now()).as_secs());
-            let found = (seconds, readiness.times_finished());
-            assert_eq!(found, (expected, times_finished), "{messages}");
+            let found = (seconds, readiness.finished_count());
+            assert_eq!(found, (expected, finished_count), "{messages}");
         }
     }
 }

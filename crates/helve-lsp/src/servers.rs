@@ -33,7 +33,7 @@ const MAX_MEMORY: u64 = 8 << 20;
 /// Maximum number of servers that run at the same time.
 const MAX_RUNNING: usize = 12;
 /// Maximum number of changed files that are stored for a server that cannot check them yet.
-const MAX_MISSED: usize = 20;
+const MAX_UNSENT: usize = 20;
 
 /// Maximum duration of the search for files in [`LanguageServers::survey`].
 const SURVEY_TIME: Duration = Duration::from_secs(2);
@@ -90,7 +90,7 @@ pub struct LanguageServers {
     started: Mutex<HashMap<ServerKey, StartedServer>>,
     /// Changes that were not sent to their server, because it was starting or busy with another check. Each file is
     /// listed once.
-    missed: Mutex<HashMap<ServerKey, Vec<FileToCheck>>>,
+    unsent: Mutex<HashMap<ServerKey, Vec<FileToCheck>>>,
     /// Whether the trust check has returned true.
     is_trusted: std::sync::atomic::AtomicBool,
     /// Cancelled when the servers are to stop.
@@ -157,7 +157,7 @@ impl LanguageServers {
             setup,
             projects,
             started: Mutex::default(),
-            missed: Mutex::default(),
+            unsent: Mutex::default(),
             is_trusted,
             closing: CancellationToken::new(),
         })
@@ -320,21 +320,21 @@ impl LanguageServers {
     }
 
     /// Stores changes that a server cannot check now, because it is starting or busy with another check.
-    pub(crate) fn add_missed(&self, server: &FileServer, files: Vec<FileToCheck>) {
-        let missed = &mut *self.missed.lock();
-        let missed = missed.entry(server.key()).or_default();
+    pub(crate) fn add_unsent(&self, server: &FileServer, files: Vec<FileToCheck>) {
+        let unsent = &mut *self.unsent.lock();
+        let unsent = unsent.entry(server.key()).or_default();
         for file in files {
-            match missed.iter().position(|earlier| earlier.path == file.path) {
-                Some(at) => missed[at].after = file.after,
-                None if missed.len() < MAX_MISSED => missed.push(file),
+            match unsent.iter().position(|earlier| earlier.path == file.path) {
+                Some(at) => unsent[at].after = file.after,
+                None if unsent.len() < MAX_UNSENT => unsent.push(file),
                 None => {}
             }
         }
     }
 
     /// Removes and returns the changes that were stored for a server.
-    pub(crate) fn take_missed(&self, server: &FileServer) -> Vec<FileToCheck> {
-        self.missed.lock().remove(&server.key()).unwrap_or_default()
+    pub(crate) fn take_unsent(&self, server: &FileServer) -> Vec<FileToCheck> {
+        self.unsent.lock().remove(&server.key()).unwrap_or_default()
     }
 
     fn spawn_request(&self, server: &FileServer) -> Spawn {
@@ -389,7 +389,7 @@ impl LanguageServers {
                 given => given.clone(),
             },
             settings,
-            sends_status: definition.sends_status,
+            reports_readiness: definition.reports_readiness,
         }
     }
 

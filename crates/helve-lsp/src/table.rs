@@ -27,7 +27,7 @@ pub struct ServerDefinition {
     /// The settings from which `workspace/configuration` is answered.
     pub settings: Value,
     /// Whether the server reports with `experimental/serverStatus` when it has loaded the project.
-    pub sends_status: bool,
+    pub reports_readiness: bool,
     /// How to install the server.
     pub install: String,
 }
@@ -78,7 +78,7 @@ pub fn server_definitions(overrides: &[ServerOverride]) -> Vec<ServerDefinition>
                     environment: BTreeMap::new(),
                     initialization: Value::Null,
                     settings: Value::Null,
-                    sends_status: false,
+                    reports_readiness: false,
                     install: String::new(),
                 };
                 entry.apply(&mut server);
@@ -198,7 +198,7 @@ impl ServerRow {
             environment: BTreeMap::new(),
             initialization,
             settings,
-            sends_status: self.id == "rust",
+            reports_readiness: self.id == "rust",
             install: self.install.into(),
         }
     }

@@ -54,7 +54,7 @@ impl FakeProject {
         };
         let mut servers = server_definitions(&[entry]);
         servers.retain(|server| server.id == "fake");
-        servers[0].sends_status = behaviour.signal == LoadingSignal::Status;
+        servers[0].reports_readiness = behaviour.signal == LoadingSignal::Status;
         let servers = LanguageServers::new(LanguagesSetup {
             host: Host::new(machine.clone(), Vec::new(), None),
             root: "/w".into(),

@@ -25,14 +25,14 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // As on systems that allow no `/proc` for a PID namespace.
+    // `SHARED_PIDS` simulates a system that allows no `/proc` for a PID namespace.
     let is_shared = std::env::var_os("SHARED_PIDS").is_some();
     let pids = if is_shared { PidNamespace::Shared } else { PidNamespace::Own };
-    // As on systems that cannot watch calls.
+    // `UNWATCHED` simulates a system that cannot watch calls.
     let is_unwatched = std::env::var_os("UNWATCHED").is_some();
     let watch = if is_unwatched { CallWatch::Off } else { CallWatch::for_plan(&plan) };
     let restricted = confine::enter_namespaces(&plan, pids)
-        .and_then(|entered| entered.start_helpers(&plan)?.restrict(&plan, watch));
+        .and_then(|entered| entered.fork_with_helpers(&plan)?.restrict(&plan, watch));
     let restricted = match restricted {
         Ok(Restricted::Unwatched) if watch == CallWatch::Files => {
             Err("calls cannot be watched".to_owned())

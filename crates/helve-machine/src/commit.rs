@@ -113,10 +113,11 @@ impl<'a> Transaction<'a> {
                 self.target(at, expect, NewState::Absent)?;
             }
             CommitChange::Move { from, expect, to, expect_at_target, content } => {
-                // The new name is created before the old one is removed, so that the file always has a name.
+                // The new name is created before the old one is removed, so that the file always has a name. So `to` gets
+                // the next index, and `from` the one after it.
                 let source = self.targets.len() + 1;
                 let new_state = match content {
-                    MovedContent::Same => NewState::FileOf(source),
+                    MovedContent::Same => NewState::MovedFrom(source),
                     MovedContent::New(bytes) if matches!(expect, ExpectedContent::Link(_)) => {
                         NewState::Link { target: bytes }
                     }
@@ -162,7 +163,7 @@ impl<'a> Transaction<'a> {
             }
             (Some(folder), ExpectedContent::File(bytes)) => {
                 match inspect(self.sys, folder, &name, at)? {
-                    // Otherwise the content is compared later, while the disk writes the new content.
+                    // If the sizes differ, the contents are compared now, else later while the disk writes the new content.
                     Some(file)
                         if file.size() != bytes.len() as u64
                             && !has_content(self.sys, &file.file, bytes).map_err(fail)? =>
@@ -202,7 +203,7 @@ impl<'a> Transaction<'a> {
             target.check_expected(self.sys).map_err(|error| (index, error))?;
         }
         for (index, target) in self.targets.iter().enumerate() {
-            target.secure_staged(self.sys).map_err(|error| (index, error))?;
+            target.verify_and_sync_staged(self.sys).map_err(|error| (index, error))?;
         }
         recorded.wait_blocking().map_err(|NotRecorded| (0, InstallError::NotRecorded))?;
         for (index, target) in self.targets.iter_mut().enumerate() {
@@ -221,7 +222,7 @@ impl<'a> Transaction<'a> {
     fn stage(&mut self, index: usize) -> Result<(), Errno> {
         let id = self.targets[index].folder;
         let new_state = self.targets[index].new_state;
-        if let (NewState::Content { .. } | NewState::FileOf(_) | NewState::Link { .. }, None) =
+        if let (NewState::Content { .. } | NewState::MovedFrom(_) | NewState::Link { .. }, None) =
             (new_state, self.folders.get(id))
         {
             self.folders.create(id)?;
@@ -233,7 +234,7 @@ impl<'a> Transaction<'a> {
                 let rights = model.map_or(FileRights::Default, FileRights::CopiedFrom);
                 stage::write(self.sys, folder, bytes, rights, mode)?
             }
-            NewState::FileOf(source) => {
+            NewState::MovedFrom(source) => {
                 let source = &self.targets[source];
                 match (self.folders.get(source.folder), &source.existing) {
                     (Some(from), Some(file)) => {

@@ -44,7 +44,7 @@ pub use helpers::SANDBOX_HELPER;
 #[cfg(target_os = "linux")]
 pub use listener::DenialListener;
 #[cfg(target_os = "linux")]
-pub use placeholders::{Placeholders, create_placeholders, without_watch};
+pub use placeholders::{Placeholders, create_placeholders, plan_without_watch};
 #[cfg(target_os = "linux")]
 pub use probe::probe;
 
@@ -59,7 +59,8 @@ pub enum CallWatch {
     Files,
     /// Denied calls, if the system can report them.
     Denials,
-    /// None. The plan must come from [`without_watch`], because the program could create missing protected paths.
+    /// No calls. Use only a plan of [`plan_without_watch`]: otherwise the program could create protected paths that do
+    /// not exist yet.
     Off,
 }
 
@@ -108,20 +109,20 @@ impl EnteredNamespaces {
     /// Returns in a new process, a grandchild of this one. The process between them becomes the broker, and this process
     /// only waits for the new one to end. Fails if the system does not allow a `/proc` for a PID namespace; then
     /// [`PidNamespace::Shared`] may work.
-    pub fn start_helpers(self, plan: &SandboxPlan) -> io::Result<HelpedProcess> {
+    pub fn fork_with_helpers(self, plan: &SandboxPlan) -> io::Result<BrokeredProcess> {
         let link = helpers::continue_inside(self.pids, self.owner, plan)?;
-        Ok(HelpedProcess { entered: self, link })
+        Ok(BrokeredProcess { entered: self, link })
     }
 }
 
-/// A process with a broker.
+/// A process whose calls that change files can be made by a broker.
 #[cfg(target_os = "linux")]
-pub struct HelpedProcess {
+pub struct BrokeredProcess {
     entered: EnteredNamespaces,
     link: helpers::BrokerLink,
 }
 
-/// The result of [`HelpedProcess::restrict`].
+/// The result of [`BrokeredProcess::restrict`].
 #[cfg(target_os = "linux")]
 #[derive(Debug)]
 pub enum Restricted {
@@ -132,7 +133,7 @@ pub enum Restricted {
 }
 
 #[cfg(target_os = "linux")]
-impl HelpedProcess {
+impl BrokeredProcess {
     /// Restricts this process and its future children permanently. Execute the program after this, unless the result is
     /// [`Restricted::Unwatched`] and the plan needs [`CallWatch::Files`].
     pub fn restrict(self, plan: &SandboxPlan, watch: CallWatch) -> io::Result<Restricted> {
@@ -161,6 +162,6 @@ fn with_context(what: &str, err: impl Into<io::Error>) -> io::Error {
 mod unsupported;
 #[cfg(not(target_os = "linux"))]
 pub use unsupported::{
-    DenialListener, EnteredNamespaces, HelpedProcess, Placeholders, Restricted, SANDBOX_HELPER,
-    create_placeholders, enter_namespaces, probe, without_watch,
+    BrokeredProcess, DenialListener, EnteredNamespaces, Placeholders, Restricted, SANDBOX_HELPER,
+    create_placeholders, enter_namespaces, plan_without_watch, probe,
 };

@@ -26,7 +26,7 @@ pub(crate) fn type_of(stat: &Stat) -> FileType {
 }
 
 /// Converts a file type to a [`FileKind`]; `None` for a symbolic link, which is never shown as itself.
-pub(crate) fn kind(file_type: FileType) -> Option<FileKind> {
+pub(crate) fn kind_of_type(file_type: FileType) -> Option<FileKind> {
     match file_type {
         FileType::RegularFile => Some(FileKind::File),
         FileType::Directory => Some(FileKind::Folder),

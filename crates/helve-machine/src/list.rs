@@ -11,7 +11,7 @@ use rustix::fs::{AtFlags, FileType, RawDir, RawMode, statat};
 use rustix::io::Errno;
 
 use crate::blocking::Cancellation;
-use crate::errors::{kind, machine_error, type_of};
+use crate::errors::{kind_of_type, machine_error, type_of};
 use crate::open;
 
 const BUFFER_BYTES: usize = 64 * 1024;
@@ -32,9 +32,12 @@ pub(crate) fn list(
             cancellation.check()?;
         }
         // If the entry has vanished since it was listed, report the type that was listed.
-        let (kind, is_link) = match final_kind(&folder, &name, listed_type) {
+        let (kind, is_link) = match kind_after_links(&folder, &name, listed_type) {
             Some(found) => found,
-            None => (kind(listed_type).unwrap_or(FileKind::DeadLink), kind(listed_type).is_none()),
+            None => match kind_of_type(listed_type) {
+                Some(kind) => (kind, false),
+                None => (FileKind::DeadLink, true),
+            },
         };
         entries.push(ListedEntry { name: OsString::from_vec(name.into_bytes()), kind, is_link });
     }
@@ -78,16 +81,16 @@ fn smallest(
 }
 
 /// Returns what a name refers to and whether it is a link. Some file systems do not list the type with the name.
-fn final_kind(folder: &OwnedFd, name: &CStr, listed: FileType) -> Option<(FileKind, bool)> {
+fn kind_after_links(folder: &OwnedFd, name: &CStr, listed: FileType) -> Option<(FileKind, bool)> {
     let file_type = match listed {
         FileType::Unknown => type_of(&statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?),
         known => known,
     };
-    if let Some(kind) = kind(file_type) {
+    if let Some(kind) = kind_of_type(file_type) {
         return Some((kind, false));
     }
     let found = match statat(folder, name, AtFlags::empty()) {
-        Ok(stat) => kind(type_of(&stat))?,
+        Ok(stat) => kind_of_type(type_of(&stat))?,
         Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => FileKind::DeadLink,
         // This process is not allowed to access the target.
         Err(_) => FileKind::Other,

@@ -12,7 +12,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::errors::{kind, machine_error, type_of};
+use crate::errors::{kind_of_type, machine_error, type_of};
 
 /// The number of links that the kernel follows in one path.
 const MAX_LINKS: usize = 40;
@@ -54,7 +54,7 @@ pub(crate) fn locate_cached(path: &Path) -> Option<LocatedPath> {
     // The type of a file never changes, so the cached one is right.
     let flags = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
     let stat = statx(found, c"", flags, StatxFlags::TYPE).ok()?;
-    let kind = kind(FileType::from_raw_mode(stat.stx_mode.into()))?;
+    let kind = kind_of_type(FileType::from_raw_mode(stat.stx_mode.into()))?;
     Some(LocatedPath { real: path.components().collect(), kind: Some(kind) })
 }
 
@@ -97,7 +97,7 @@ impl LinkResolver {
     fn enter(&mut self, name: &OsStr) -> Result<(), MachineError> {
         self.real.push(name);
         match statat(CWD, &self.real, AtFlags::SYMLINK_NOFOLLOW) {
-            Ok(stat) => match kind(type_of(&stat)) {
+            Ok(stat) => match kind_of_type(type_of(&stat)) {
                 Some(kind) => {
                     self.kind = Some(kind);
                     Ok(())

@@ -10,7 +10,7 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::errors::{kind, machine_error, type_of};
+use crate::errors::{kind_of_type, machine_error, type_of};
 
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 /// How many times an open is attempted when the kernel reports a concurrent rename (`EAGAIN`).
@@ -118,7 +118,7 @@ fn refuse_link(opened: OwnedFd, flags: OFlags) -> Result<OwnedFd, Errno> {
 
 fn stat_regular_file(opened: &OwnedFd) -> Result<Stat, MachineError> {
     let stat = fstat(opened).map_err(machine_error)?;
-    match kind(type_of(&stat)) {
+    match kind_of_type(type_of(&stat)) {
         Some(FileKind::File) => Ok(stat),
         Some(other) => Err(MachineError::NotAFile(other)),
         None => Err(MachineError::PathChanged),

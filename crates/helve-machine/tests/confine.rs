@@ -15,7 +15,7 @@ use std::process::Command;
 use expect_test::{Expect, expect};
 use helve_core::confine::{Sandbox, SandboxDenial, find_denials, plan};
 use helve_core::process::{CopiedFolder, Network, SandboxLimits, SandboxPlan, Support};
-use helve_machine::confine::{create_placeholders, probe, without_watch};
+use helve_machine::confine::{create_placeholders, plan_without_watch, probe};
 
 /// The user that the program runs as.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,7 +76,7 @@ impl Fixture {
     /// Runs a script confined, with further variables in the environment of the helper.
     fn run_with(&self, plan: &SandboxPlan, script: &str, variables: &[(&str, &str)]) -> String {
         let is_unwatched = variables.contains(&UNWATCHED);
-        let plan = &if is_unwatched { without_watch(plan) } else { plan.clone() };
+        let plan = &if is_unwatched { plan_without_watch(plan) } else { plan.clone() };
         let placeholders = is_unwatched.then(|| create_placeholders(plan).unwrap());
         let mut command = match self.user {
             RunAs::Own => Command::new(helper()),
@@ -690,7 +690,7 @@ fn placeholders_stay_while_they_are_in_use() {
         return;
     }
     let fixture = Fixture::new(RunAs::Own);
-    let plan = without_watch(&fixture.plan(Sandbox::WorkspaceWrite, Network::Off));
+    let plan = plan_without_watch(&fixture.plan(Sandbox::WorkspaceWrite, Network::Off));
     let placeholder = fixture.root().join(".helve");
     let first = create_placeholders(&plan).unwrap();
     let second = create_placeholders(&plan).unwrap();

@@ -24,11 +24,12 @@ pub(crate) struct ClientSession {
     pub(crate) session: Arc<Session>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) person: ClientPerson,
-    /// Cancels all calls of the session. Calls do not depend on their requests: a request may end while its call waits for a
+    /// Cancels all calls of the session. A call does not depend on its request, which may end while the call waits for a
     /// person.
-    pub(crate) calls: CancellationToken,
+    pub(crate) cancel_calls: CancellationToken,
     _cancel_on_drop: DropGuard,
-    /// Receives the version of the registry whenever it changes. The task that reports changes to the client takes it.
+    /// Receives the version of the registry whenever it changes. `None` once the task that
+    /// reports changes to the client has taken the receiver.
     pub(crate) changes: Mutex<Option<watch::Receiver<u64>>>,
     cached_tools: Mutex<Option<CachedTools>>,
     saved: Mutex<VecDeque<Saved>>,
@@ -46,12 +47,12 @@ impl ClientSession {
         config: &McpConfig,
         client: ClientInfo,
         agent: Option<String>,
-        calls: CancellationToken,
+        cancel_calls: CancellationToken,
     ) -> Option<Self> {
         let person = ClientPerson::default();
         let request = SessionRequest { client, agent, person: Arc::new(person.clone()) };
         let session = (config.open_session)(request)?;
-        let _cancel_on_drop = calls.clone().drop_guard();
+        let _cancel_on_drop = cancel_calls.clone().drop_guard();
         let changes = Mutex::new(Some(config.registry.watch_changes()));
         let (cached_tools, saved) = Default::default();
         let registry = config.registry.clone();
@@ -59,7 +60,7 @@ impl ClientSession {
             session,
             registry,
             person,
-            calls,
+            cancel_calls,
             _cancel_on_drop,
             changes,
             cached_tools,

@@ -81,7 +81,7 @@ impl HttpServer {
         let _cancel_on_drop = cancel_calls.clone().drop_guard();
         let state = ServerState::new(config, cancel_calls.clone());
         let router = Router::new(state.clone(), http);
-        let sweeping = tokio::spawn(router.clone().sweep(cancel_calls.clone()));
+        let session_sweeper = tokio::spawn(router.clone().sweep(cancel_calls.clone()));
         let admission = Admission::new(ConnectionLimits::of_this_process());
         let tasks = TaskTracker::new();
         while let Some(stream) = self.accept(&admission, &cancel_calls).await {
@@ -92,15 +92,19 @@ impl HttpServer {
         tasks.close();
         // Connections that do not end in time end with the process.
         timeout(SHUTDOWN_TIME, tasks.wait()).await.ok();
-        sweeping.await.ok();
+        session_sweeper.await.ok();
         state.shutdown().await;
     }
 
-    async fn accept(&self, admission: &Admission, stop: &CancellationToken) -> Option<TcpStream> {
+    async fn accept(
+        &self,
+        admission: &Admission,
+        cancel_calls: &CancellationToken,
+    ) -> Option<TcpStream> {
         loop {
             let accepted = tokio::select! {
                 accepted = self.listener.accept() => accepted,
-                () = stop.cancelled() => return None,
+                () = cancel_calls.cancelled() => return None,
             };
             match accepted {
                 Ok((stream, _)) => return Some(stream),
@@ -158,7 +162,7 @@ async fn serve_connection(
     stream: TcpStream,
     router: Arc<Router>,
     permit: Arc<ConnectionPermit>,
-    stop: CancellationToken,
+    cancel_calls: CancellationToken,
 ) {
     let Ok(local) = stream.local_addr() else { return };
     // Avoids a delay of small answers. Without the option they are only slower.
@@ -179,7 +183,7 @@ async fn serve_connection(
         // Errors concern only this client.
         _ = served.as_mut() => return,
         () = permit.evicted() => return,
-        () = stop.cancelled() => served.as_mut().graceful_shutdown(),
+        () = cancel_calls.cancelled() => served.as_mut().graceful_shutdown(),
     }
     timeout(SHUTDOWN_TIME, served).await.ok();
 }

@@ -21,10 +21,10 @@ const MAX_ROUNDS: u8 = 9;
 const MAX_PARKED: usize = 64;
 /// How long a parked call is kept. Its question expires sooner; its result can still be fetched after that.
 const PARKED_TIME: Duration = Duration::from_secs(20 * 60);
-/// Key of our question among the client's input requests.
+/// Key of our question in the input requests of a response.
 const APPROVAL: &str = "approval";
 
-/// How many used handles are remembered.
+/// Maximum number of used handles that are remembered.
 const MAX_USED_HANDLES: usize = 1024;
 const MAX_HANDLE_LEN: usize = 64;
 
@@ -81,7 +81,7 @@ pub(crate) struct Retry {
 }
 
 impl Retry {
-    /// Returns `None` if the request is not a retry, or its state does not have the form of ours.
+    /// Returns `None` if the request is not a retry, or if its state was not created by this server.
     pub(crate) fn parse(state: Option<&str>, responses: Option<&InputResponses>) -> Option<Self> {
         let (handle, key) =
             state?.split_once('.').filter(|(handle, _)| handle.len() <= MAX_HANDLE_LEN)?;
@@ -91,7 +91,7 @@ impl Retry {
     }
 
     /// Turns the retry into an answer for a new call, when the parked call is gone. The answer counts only for
-    /// the same question. Any scope is read here; the gate knows which ones were offered and refuses others.
+    /// the same question. Every approval scope is accepted here; the gate refuses those that were not offered.
     pub(crate) fn into_answer(self) -> (AskKey, Reply) {
         let reply =
             self.answer.map_or(Reply::Unanswered, |answer| Form::any_scope().reply(&answer));
@@ -212,7 +212,8 @@ impl DetachedCall {
     }
 }
 
-/// Waits for the next question. Never returns once the call can no longer ask: its result will come.
+/// Waits for the next question. Once the call can ask no more, waits forever: the caller also waits for the call's
+/// result, which ends the wait.
 async fn next_question(questions: &mut mpsc::Receiver<ParkedQuestion>) -> ParkedQuestion {
     match questions.recv().await {
         Some(question) => question,

@@ -103,7 +103,7 @@ impl ServerHandler for McpServer {
         let info = context.peer.peer_info().map(|info| info.client_info.clone());
         let Ok(session) = self.session(info, &context.extensions) else { return };
         if let Some(versions) = session.changes.lock().take() {
-            tokio::spawn(notify_tool_changes(context.peer, versions, session.calls.clone()));
+            tokio::spawn(notify_tool_changes(context.peer, versions, session.cancel_calls.clone()));
         }
     }
 
@@ -114,7 +114,7 @@ impl ServerHandler for McpServer {
         Some(requested.clone())
     }
 
-    /// From 2026-07-28 on, a client that wants change notifications keeps this request open.
+    /// Since protocol revision 2026-07-28, a client that wants change notifications keeps this request open.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let session = self.request_session(context.request_context())?;
         let mut versions = session.registry.watch_changes();
@@ -130,7 +130,7 @@ impl ServerHandler for McpServer {
         tokio::select! {
             () = notifying => {}
             () = context.cancelled() => {}
-            () = session.calls.cancelled() => {}
+            () = session.cancel_calls.cancelled() => {}
         }
         Ok(())
     }
@@ -190,7 +190,7 @@ impl ServerHandler for McpServer {
         let _running_call = self.state.running.token();
         let route = can_ask.then(|| AskRoute::Elicit(context.peer.clone()));
         let _route = route.map(|route| session.person.register(&call.id, route));
-        let cancel = session.calls.child_token();
+        let cancel = session.cancel_calls.child_token();
         let watch = self.progress_watch(&call, &context);
         let engine = &self.state.config.engine;
         let running = engine.call(&session.session, &session.tools(), call, cancel.clone());
@@ -264,7 +264,7 @@ impl McpServer {
                 let accepts_answer = matches!(target, Some(RetryTarget::Gone));
                 let retry = retry.filter(|_| accepts_answer);
                 call.answers.extend(retry.map(Retry::into_answer));
-                let (id, cancel) = (call.id.clone(), session.calls.child_token());
+                let (id, cancel) = (call.id.clone(), session.cancel_calls.child_token());
                 let engine = &self.state.config.engine;
                 let work = engine.call(&session.session, &session.tools(), call, cancel.clone());
                 let tracked = self.state.running.track_future(work);

@@ -30,9 +30,9 @@ pub struct MediaLimits {
     pub side: u32,
     /// Maximum size of a returned image in base64.
     pub base64_bytes: usize,
-    /// Maximum number of pages of a document.
+    /// Maximum number of pages of a document whose text is extracted. Later pages are left out.
     pub pages: usize,
-    /// Maximum size of the text of a document in bytes.
+    /// Maximum size of the extracted text of a document in bytes. The rest is left out.
     pub text_bytes: usize,
     /// Maximum time for one file, including the time it waits for a free decoder.
     pub time: Duration,

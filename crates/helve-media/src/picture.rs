@@ -35,14 +35,14 @@ pub(super) fn decode(
     }
     let image = decode_image(bytes, format, limits)?;
     let frames = frames(bytes, format, limits);
-    // The size after the orientation in the file was applied.
+    // The size after the orientation tag of the file was applied.
     let oriented_size = PixelSize { width: image.width(), height: image.height() };
     let fits = stored_size.width.max(stored_size.height) <= limits.side
         && base64_size(bytes.len()) <= limits.base64_bytes;
     if fits && frames == Frames::One && is_accepted_by_providers(bytes, format) {
         let mime = format.mime();
         let bytes = bytes.clone();
-        // The file is passed on as it is, so both sizes are the stored one.
+        // The file is passed on unchanged, with its orientation tag, so both sizes are the one in its header.
         return Ok(Picture { mime, bytes, size: stored_size, original: stored_size, frames });
     }
     let (mime, bytes, size) = shrink(image, format, limits, deadline)?;
@@ -111,7 +111,7 @@ fn decoder_limits(limits: &MediaLimits) -> image::Limits {
     decoder_limits
 }
 
-/// Whether the image is animated. Decodes at most two frames to find out.
+/// Returns whether the image has one frame or several. Decodes at most two frames to find out.
 fn frames(bytes: &Bytes, format: MediaFormat, limits: &MediaLimits) -> Frames {
     let is_animated = match format {
         MediaFormat::Gif => GifDecoder::new(Cursor::new(bytes)).is_ok_and(|mut decoder| {

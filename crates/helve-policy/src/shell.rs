@@ -13,8 +13,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use helve_text::shell::{
-    self as syntax, AccessKind, FileAccess, FileTarget, ProgramRun, RiskKind, Script,
-    ShellContext,
+    self as syntax, AccessKind, FileAccess, FileTarget, ProgramRun, RiskKind, Script, ShellContext,
 };
 
 use crate::ask::{MatchBy, MentionedFiles, Part, Unclear};

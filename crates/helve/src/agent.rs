@@ -72,16 +72,16 @@ pub(crate) fn policy_and_tool_switches(
     let helve_folders: Vec<&Path> = inputs.helve_folders.iter().map(PathBuf::as_path).collect();
     let policy = policy(configured, &helve_folders);
     let mut switches = agent_switches(config, trust, agent);
-    let replaced = inputs.replaced_agent.iter().flat_map(|agent| &agent.switches);
+    let replaced = inputs.replaced_agent.iter().flat_map(|agent| &agent.tool_switches);
     switches.extend(replaced.filter(|switch| !switch.on).cloned());
     (policy, switches)
 }
 
 /// Returns the tool switches of an agent: those of the configuration and its own.
 pub(crate) fn agent_switches(config: &Config, trust: TrustState, agent: &Agent) -> Vec<ToolSwitch> {
-    let mut tool_switches = config.switches.clone();
-    tool_switches.extend(agent.switches.clone());
-    let project = [&config.project_switches, &agent.project_switches];
+    let mut tool_switches = config.tool_switches.clone();
+    tool_switches.extend(agent.tool_switches.clone());
+    let project = [&config.project_tool_switches, &agent.project_tool_switches];
     // An untrusted project can switch tools off but not on.
     let is_effective = |switch: &&ToolSwitch| trust == TrustState::Trusted || !switch.on;
     tool_switches.extend(project.into_iter().flatten().filter(is_effective).cloned());

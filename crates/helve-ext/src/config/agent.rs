@@ -31,8 +31,8 @@ pub struct Agent {
     /// is trusted.
     pub project_rules: Vec<Rule>,
     /// Tools that the key `tools` switches on or off.
-    pub switches: Vec<ToolSwitch>,
-    pub project_switches: Vec<ToolSwitch>,
+    pub tool_switches: Vec<ToolSwitch>,
+    pub project_tool_switches: Vec<ToolSwitch>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -265,9 +265,9 @@ impl AgentDraft {
     }
 
     fn finish(self) -> Agent {
-        let (rules, switches) = self.user.finish();
-        let (project_rules, project_switches) = self.project.finish();
-        Agent { rules, switches, project_rules, project_switches, ..self.agent }
+        let (rules, tool_switches) = self.user.finish();
+        let (project_rules, project_tool_switches) = self.project.finish();
+        Agent { rules, tool_switches, project_rules, project_tool_switches, ..self.agent }
     }
 }
 
@@ -300,8 +300,8 @@ impl Agent {
             source,
             rules: Vec::new(),
             project_rules: Vec::new(),
-            switches: Vec::new(),
-            project_switches: Vec::new(),
+            tool_switches: Vec::new(),
+            project_tool_switches: Vec::new(),
         }
     }
 }

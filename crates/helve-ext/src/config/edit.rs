@@ -84,8 +84,9 @@ impl EditSection {
         }
     }
 
-    /// Returns every setting with its key and value as written.
-    pub(super) fn settings(&self) -> Vec<([&'static str; 2], WithSource<&'static str>)> {
+    /// Returns the settings that have one of several named values, each with its key and the name. Leaves out
+    /// `diagnostics_timeout`, which is a number.
+    pub(super) fn choices(&self) -> Vec<([&'static str; 2], WithSource<&'static str>)> {
         let syntax = name_of(&self.syntax, SYNTAX).map(|name| (["edit", "syntax"], name));
         let matching = name_of(&self.matching, MATCH).map(|name| (["edit", "match"], name));
         let links =

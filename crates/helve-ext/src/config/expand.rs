@@ -86,7 +86,7 @@ impl ConfigFile<'_> {
         };
         let content = match self.layer {
             ConfigLayer::User => self.context.host.read(&path, LinkPolicy::Anywhere),
-            // Exactly the content that was trusted.
+            // Files that a project includes were read when its trust was checked. Use that content.
             ConfigLayer::Project => {
                 let content = self.context.included.get(&path).cloned();
                 content.unwrap_or(Err(ConfigReadError::Missing))

@@ -63,7 +63,7 @@ impl Config {
     pub fn explain(&self) -> impl Iterator<Item = SettingLine> + '_ {
         let rules =
             list_rules(&[], &self.user).chain(self.project_lines(list_rules(&[], &self.project)));
-        let switches = self.switches.iter().chain(&self.project_switches);
+        let switches = self.tool_switches.iter().chain(&self.project_tool_switches);
         let text = |key: &'static str, given: &Option<WithSource<String>>| {
             given.as_ref().map(|given| SettingLine::new(&[key], given.as_written(), &given.source))
         };
@@ -82,7 +82,7 @@ impl Config {
             .chain(count("max_bytes", &self.tool_output.max_bytes))
             .chain(
                 self.edit
-                    .settings()
+                    .choices()
                     .into_iter()
                     .map(|(key, name)| SettingLine::new(&key, name.value, &name.source)),
             )
@@ -197,7 +197,7 @@ impl Config {
         let mut all = list_agent(agent);
         let parent_keys = ["agent", agent.name.as_str()];
         all.extend(self.project_lines(list_rules(&parent_keys, &agent.project_rules)));
-        let switches = agent.switches.iter().chain(&agent.project_switches);
+        let switches = agent.tool_switches.iter().chain(&agent.project_tool_switches);
         all.extend(switches.map(|switch| list_switch(&parent_keys, switch)));
         all
     }

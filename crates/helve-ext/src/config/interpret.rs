@@ -148,7 +148,7 @@ impl ConfigDraft {
                 match authority {
                     Authority::Full => self.skills.extend(skill),
                     Authority::RestrictOnly => {
-                        self.needs_trust.extend(skill.map(|it| it.needing_trust(&file)));
+                        self.needs_trust.extend(skill.map(|it| it.into_trust_line(&file)));
                     }
                 }
             }
@@ -360,8 +360,8 @@ impl ConfigDraft {
     }
 
     fn finish(self, files: &ConfigFiles) -> Config {
-        let (user, switches) = self.user.finish();
-        let (project, project_switches) = self.project.finish();
+        let (user, tool_switches) = self.user.finish();
+        let (project, project_tool_switches) = self.project.finish();
         let FinishedAgents { enabled: agents, disabled } = self.agents.finish();
         let mut problems = self.problems;
         let skills = skills::without_repeated(self.skills, &mut problems);
@@ -393,8 +393,8 @@ impl ConfigDraft {
         Config {
             user,
             project,
-            switches,
-            project_switches,
+            tool_switches,
+            project_tool_switches,
             agents,
             tool_output: self.tool_output,
             edit: self.edit,

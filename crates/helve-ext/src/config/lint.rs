@@ -46,15 +46,19 @@ impl Config {
     /// Returns every list of rules, file by file.
     fn lists_of_rules(&self) -> Vec<Vec<&Rule>> {
         let agents = self.agents.iter().flat_map(|agent| {
-            [(&agent.rules, &agent.switches), (&agent.project_rules, &agent.project_switches)]
+            [
+                (&agent.rules, &agent.tool_switches),
+                (&agent.project_rules, &agent.project_tool_switches),
+            ]
         });
-        let lists = [(&self.user, &self.switches), (&self.project, &self.project_switches)];
+        let lists =
+            [(&self.user, &self.tool_switches), (&self.project, &self.project_tool_switches)];
         let lists = lists.into_iter().chain(agents);
         lists.flat_map(|(list, switches)| self.rules_by_file(list, switches)).collect()
     }
 
-    /// Returns the rules of each file, in order, without those that stand for a switched-off tool. A file with errors is
-    /// left out, because its rules were changed.
+    /// Returns the rules of each file, in order, without the denies that were added for switched-off tools. Files with
+    /// errors are left out: an error may have turned their allows into asks.
     fn rules_by_file<'r>(&self, list: &'r [Rule], switches: &[ToolSwitch]) -> Vec<Vec<&'r Rule>> {
         let mut by_file: BTreeMap<&Arc<Path>, Vec<&Rule>> = BTreeMap::new();
         for rule in list {
@@ -138,11 +142,12 @@ impl<'r> WildRule<'r> {
         wildcard::covers(&self.rule.permission, &narrow.rule.permission)
             && !narrow.patterns.is_empty()
             && narrow.patterns.iter().all(|narrow| {
-                // `./src/*` is for files of the workspace. A wide pattern may also be for any file: `src/*` or `*`.
-                let for_any_file = narrow.strip_prefix("./").map(String::from);
+                // Path patterns inside the workspace begin with `./`, but a rule for all permissions (`*`) keeps its
+                // pattern as written, such as `src/*`. So `./src/a` is also compared as `src/a`.
+                let without_dot = narrow.strip_prefix("./").map(String::from);
                 self.patterns.iter().any(|wide| {
                     includes(wide, narrow)
-                        || for_any_file.as_ref().is_some_and(|narrow| includes(wide, narrow))
+                        || without_dot.as_ref().is_some_and(|narrow| includes(wide, narrow))
                 })
             })
     }
@@ -164,7 +169,8 @@ fn literal_end(pattern: &str) -> &str {
     &pattern[pattern.rfind(['*', '?']).map_or(0, |at| at + 1)..]
 }
 
-/// Warns about rules that a later one with another action covers, once for each such later rule.
+/// Warns about rules that never decide, because a later rule with a different action covers them. One warning for each
+/// later rule.
 fn warn_about_covered(rules: &[&Rule], root: &str) -> Vec<ConfigProblem> {
     let to_warning = |(covering, covered): (usize, Vec<&Rule>)| {
         let covering = rules[covering];
@@ -173,7 +179,7 @@ fn warn_about_covered(rules: &[&Rule], root: &str) -> Vec<ConfigProblem> {
     covered_rules(rules, root).into_iter().filter_map(to_warning).collect()
 }
 
-/// Returns the rules that a later one with another action covers, by the index of the later rule.
+/// Returns the rules that are covered by a later rule with a different action, grouped by the index of the later rule.
 fn covered_rules<'r>(rules: &[&'r Rule], root: &str) -> BTreeMap<usize, Vec<&'r Rule>> {
     let mut budget = BUDGET;
     let mut index = CoverIndex::default();
@@ -182,7 +188,7 @@ fn covered_rules<'r>(rules: &[&'r Rule], root: &str) -> BTreeMap<usize, Vec<&'r 
     for (at, rule) in wild.iter().enumerate().rev() {
         let candidates = index.candidates(rule);
         let covering = candidates.into_iter().find(|at| wild[*at].covers(rule, &mut budget));
-        // The same key twice is reported as a repeated key.
+        // Two rules with the same key are left to the parser, which reports repeated keys.
         let has_same_key = |other: &Rule| {
             other.permission == rule.rule.permission && other.pattern == rule.rule.pattern
         };
@@ -272,7 +278,7 @@ fn never_matches(rule: &Rule) -> Option<ConfigProblem> {
         "external_directory" if !text.starts_with(['/', '*', '?', '.']) => {
             messages::NeverMatches::RelativeFolder
         }
-        "external_directory" if rule.action == Action::Allow && !names_folder(text) => {
+        "external_directory" if rule.action == Action::Allow && !can_match_folder(text) => {
             messages::NeverMatches::FolderWithoutContents
         }
         key if is_about_paths(key) && has_parent_after_wildcard(text) => {
@@ -313,8 +319,9 @@ fn is_redirect(word: &str) -> bool {
     operator.starts_with(['<', '>'])
 }
 
-/// Whether a pattern for folders outside the workspace can match: folders are written with `/*` at the end.
-fn names_folder(pattern: &str) -> bool {
+/// Whether a pattern for `external_directory` can match. That permission is asked for as `FOLDER/*`, so the pattern must
+/// end with a wildcard or a slash.
+fn can_match_folder(pattern: &str) -> bool {
     pattern.ends_with(['*', '?', '/'])
 }
 

@@ -167,8 +167,8 @@ impl ConfigHost for Disk {
     }
 }
 
-/// An empty folder counts as a missing file: while a sandboxed program runs, one is mounted in place of a missing file,
-/// so that the program cannot create it.
+/// Whether a folder is empty. Such a folder counts as a missing file: while a sandboxed program runs, an empty folder is
+/// mounted over the path of each missing configuration file, so that the program cannot create the file.
 fn is_empty_folder(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }

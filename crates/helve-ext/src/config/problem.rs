@@ -23,8 +23,8 @@ pub struct ConfigProblem {
 }
 
 impl ConfigProblem {
-    pub(super) fn of_file(file: Arc<Path>, severity: Severity, text: ProblemText) -> Self {
-        let ProblemText { what, suggestion } = text;
+    pub(super) fn of_file(file: Arc<Path>, severity: Severity, message: ProblemText) -> Self {
+        let ProblemText { what, suggestion } = message;
         Self { file, at: None, severity, what, excerpt: None, suggestion }
     }
 
@@ -32,9 +32,9 @@ impl ConfigProblem {
         file: Arc<Path>,
         severity: Severity,
         message: ProblemText,
-        (text, at): (&str, Position),
+        (source, at): (&str, Position),
     ) -> Self {
-        let excerpt = ProblemExcerpt::of(text, at);
+        let excerpt = ProblemExcerpt::of(source, at);
         Self { at: Some(at), excerpt, ..Self::of_file(file, severity, message) }
     }
 }

@@ -1,4 +1,4 @@
-//! Reads `permission` and `tools` into rules and switches. Fails closed on any mistake.
+//! Reads `permission` into rules, and `tools` into switches, which offer or hide tools. Fails closed on any mistake.
 
 use std::collections::HashSet;
 
@@ -21,6 +21,13 @@ pub(super) struct RuleList {
     switches: Vec<ToolSwitch>,
     /// Where the first mistake is.
     broken: Option<Source>,
+}
+
+/// How many rules and switches were in a [`RuleList`] before a file was read.
+#[derive(Clone, Copy)]
+struct EarlierLen {
+    rules: usize,
+    switches: usize,
 }
 
 #[derive(Debug)]
@@ -57,7 +64,7 @@ impl RuleList {
     /// Reads `tools` and `permission` of a file or an agent. `tools` comes first, whatever the order in the file, so that
     /// `permission` can override a deny.
     pub(super) fn read(&mut self, file: &mut ConfigFile<'_>, fields: &[ConfigEntry]) {
-        let before = (self.rules.len(), self.switches.len());
+        let earlier = EarlierLen { rules: self.rules.len(), switches: self.switches.len() };
         let named = |key: &'static str| fields.iter().filter(move |field| field.key == key);
         let mut unique = true;
         for key in ["tools", "permission"] {
@@ -77,29 +84,29 @@ impl RuleList {
         let names: Vec<&str> =
             named("mcp").flat_map(|field| names_of_helve(&field.value)).collect();
         for field in named("tools") {
-            self.tools(file, &without_other_agents_tools(&field.value, &names), &off);
+            self.read_tools(file, &without_other_agents_tools(&field.value, &names), &off);
         }
         for field in named("permission") {
-            unique &= self.permission(file, &field.value);
+            unique &= self.read_permission(file, &field.value);
         }
         if !unique {
-            self.deny_conflicts(before.0);
+            self.deny_conflicts(earlier.rules);
         }
         if self.broken.is_none() {
             for field in named("tools") {
-                self.drop_replaced(file, &field.value, named("permission"), before);
+                self.drop_overridden_tools(file, &field.value, named("permission"), earlier);
             }
         }
     }
 
     /// If `tools` switches a tool off and `permission` of the same file has the same key, only `permission` counts, as
-    /// in opencode. `before` is the number of earlier rules and switches.
-    fn drop_replaced<'n>(
+    /// in opencode.
+    fn drop_overridden_tools<'n>(
         &mut self,
         file: &mut ConfigFile<'_>,
         tools: &ConfigNode,
         permission: impl Iterator<Item = &'n ConfigEntry>,
-        before: (usize, usize),
+        earlier: EarlierLen,
     ) {
         let keys: HashSet<&str> = permission.flat_map(|field| key_names(&field.value)).collect();
         let ConfigValue::Map(entries) = &tools.data else { return };
@@ -110,26 +117,26 @@ impl RuleList {
             let mut index = 0;
             self.rules.retain(|rule| {
                 index += 1;
-                index <= before.0 || rule.tool.as_deref() != Some(key)
+                index <= earlier.rules || rule.tool.as_deref() != Some(key)
             });
             index = 0;
             self.switches.retain(|switch| {
                 index += 1;
-                index <= before.1 || switch.pattern != key
+                index <= earlier.switches || switch.pattern != key
             });
         }
     }
 
     /// Reads a `permission` section. Returns whether all keys are unique.
-    fn permission(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode) -> bool {
+    fn read_permission(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode) -> bool {
         let before = self.rules.len();
         let mut unique = true;
         match &node.data {
-            ConfigValue::Text(_) => self.rule(file, ("*", "*"), node.at, node),
+            ConfigValue::Text(_) => self.read_rule(file, ("*", "*"), node.at, node),
             ConfigValue::Map(entries) => {
                 unique &= self.check_unique(file, entries);
                 for entry in without_repetitions(entries) {
-                    unique &= self.permission_key(file, entry);
+                    unique &= self.read_permission_key(file, entry);
                 }
             }
             ConfigValue::Null
@@ -148,7 +155,7 @@ impl RuleList {
     }
 
     /// Reads one permission key. Returns whether all its patterns are unique.
-    fn permission_key(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> bool {
+    fn read_permission_key(&mut self, file: &mut ConfigFile<'_>, entry: &ConfigEntry) -> bool {
         let Some(key) = self.expanded_key(file, entry) else { return true };
         let key = file.context.current_name(&key).to_owned();
         // Beyond the limit the section is broken anyway, and comparing names takes time.
@@ -159,14 +166,15 @@ impl RuleList {
             file.warn(entry.at, || messages::misspelled_permission(&key, nearest));
         }
         match &entry.value.data {
-            ConfigValue::Text(_) => self.rule(file, (&key, "*"), entry.at, &entry.value),
+            ConfigValue::Text(_) => self.read_rule(file, (&key, "*"), entry.at, &entry.value),
             ConfigValue::Map(patterns) => {
                 let unique = self.check_unique(file, patterns);
                 for pattern_entry in without_repetitions(patterns) {
                     if let Some(pattern) = self.expanded_key(file, pattern_entry)
                         && let Some(pattern) = self.expand_home(file, pattern_entry.at, pattern)
                     {
-                        self.rule(file, (&key, &pattern), pattern_entry.at, &pattern_entry.value);
+                        let rule = (key.as_str(), pattern.as_str());
+                        self.read_rule(file, rule, pattern_entry.at, &pattern_entry.value);
                     }
                 }
                 return unique;
@@ -221,7 +229,7 @@ impl RuleList {
         Some(format!("{}{rest}", home.trim_end_matches('/')))
     }
 
-    fn rule(
+    fn read_rule(
         &mut self,
         file: &mut ConfigFile<'_>,
         (key, pattern): (&str, &str),
@@ -233,7 +241,7 @@ impl RuleList {
         {
             return file.note(value.at, messages::reference_needs_trust);
         }
-        match action(file, value) {
+        match read_action(file, value) {
             Some(action) => {
                 let rule = Rule::new(key, pattern, action, file.source(at));
                 self.rules.push(RuleEntry { rule, tool: None });
@@ -242,9 +250,9 @@ impl RuleList {
         }
     }
 
-    /// Reads a `tools` section. A tool that is off is also denied, so that it stays off if a file of another layer, which has
-    /// its own list, switches it on.
-    fn tools(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode, off: &HashSet<&str>) {
+    /// Reads a `tools` section. A tool that is off is also denied. So it stays off even if a file of the other layer
+    /// switches it on.
+    fn read_tools(&mut self, file: &mut ConfigFile<'_>, node: &ConfigNode, off: &HashSet<&str>) {
         let ConfigValue::Map(entries) = &node.data else {
             file.wrong_type::<()>("tools", node, "an object");
             return self.mark_broken(file.source(node.at));
@@ -332,8 +340,8 @@ impl RuleList {
     }
 }
 
-/// Returns the entries without those that repeat an earlier key with the same value. As in a JavaScript object, the first
-/// position counts; but a deny is kept at every position.
+/// Returns the entries without repetitions, which have the key and value of an earlier entry. A repeated key keeps its
+/// first position, as in a JavaScript object. Repeated denies are all kept.
 fn without_repetitions(entries: &[ConfigEntry]) -> impl Iterator<Item = &ConfigEntry> {
     let repeated: HashSet<Position> = repeated(entries)
         .into_iter()
@@ -392,7 +400,7 @@ fn names_of_helve(mcp: &ConfigNode) -> Vec<&str> {
 fn without_other_agents_tools(tools: &ConfigNode, names: &[&str]) -> ConfigNode {
     let mut tools = tools.clone();
     let ConfigValue::Map(entries) = &mut tools.data else { return tools };
-    let pairs: HashSet<String> = entries
+    let replacing_keys: HashSet<String> = entries
         .iter()
         .filter(|entry| entry.value.data == ConfigValue::Bool(true))
         .filter(|entry| names.iter().any(|name| replaced_tool(&entry.key, name).is_some()))
@@ -400,9 +408,9 @@ fn without_other_agents_tools(tools: &ConfigNode, names: &[&str]) -> ConfigNode 
         .collect();
     entries.retain(|entry| match entry.value.data {
         ConfigValue::Bool(false) => {
-            !names.iter().any(|name| pairs.contains(&format!("{name}_{}", entry.key)))
+            !names.iter().any(|name| replacing_keys.contains(&format!("{name}_{}", entry.key)))
         }
-        _ => !pairs.contains(&entry.key),
+        _ => !replacing_keys.contains(&entry.key),
     });
     tools
 }
@@ -418,7 +426,7 @@ fn switched_off(tools: &ConfigNode) -> Vec<&str> {
     off.map(|entry| entry.key.as_str()).collect()
 }
 
-fn action(file: &mut ConfigFile<'_>, value: &ConfigNode) -> Option<Action> {
+fn read_action(file: &mut ConfigFile<'_>, value: &ConfigNode) -> Option<Action> {
     let ConfigValue::Text(written) = &value.data else {
         file.error(value.at, || messages::wrong_action(&value.data));
         return None;

@@ -8,7 +8,7 @@ use super::config_file::ConfigFile;
 use super::explain::SettingLine;
 use super::gather::{ConfigFileKind, ConfigPaths, GatheredFile};
 use super::jsonc::{self, ParsedJson};
-use super::load::{ConfigHost, LinkPolicy, MAX_DEPTH, MAX_MARKDOWN_FILES, MarkdownFiles};
+use super::load::{ConfigHost, LinkPolicy, MAX_DEPTH, MarkdownFiles};
 use super::messages;
 use super::problem::{ConfigProblem, Severity};
 use super::tree::{ConfigEntry, ConfigValue, Position};
@@ -43,15 +43,16 @@ pub struct Skill {
 
 impl Skill {
     /// Returns the line that shows a person what trusting the project would enable.
-    pub(super) fn needing_trust(self, file: &ConfigFile<'_>) -> SettingLine {
+    pub(super) fn into_trust_line(self, file: &ConfigFile<'_>) -> SettingLine {
         let description = WithSource::new(self.description, file.source(Position::START));
         SettingLine::text_needing_trust(&["skill", &self.name], &description)
     }
 }
 
-/// Folders of skills, relative to the home folder and to the project.
-const SHARED: &[&str] = &[".claude/skills", ".agents/skills"];
-const OF_PROJECT: &[&str] =
+/// Folders of skills in the home folder and in the project.
+const SHARED_FOLDERS: &[&str] = &[".claude/skills", ".agents/skills"];
+/// Folders of skills in the project only.
+const PROJECT_FOLDERS: &[&str] =
     &[".opencode/skill", ".opencode/skills", ".helve/skill", ".helve/skills"];
 
 /// Returns the folders in which skills are looked for: the user's, then the project's.
@@ -60,11 +61,12 @@ pub(super) fn folders(
     paths: &ConfigPaths,
     user_folders: &[PathBuf],
 ) -> Vec<(ConfigLayer, PathBuf)> {
-    let shared = |base: &Path| SHARED.iter().map(|name| base.join(name)).collect::<Vec<_>>();
+    let shared =
+        |base: &Path| SHARED_FOLDERS.iter().map(|name| base.join(name)).collect::<Vec<_>>();
     let mut user = paths.home.as_deref().map(shared).unwrap_or_default();
     user.extend(user_folders.iter().flat_map(|it| [it.join("skill"), it.join("skills")]));
     let mut project = shared(&paths.root);
-    project.extend(OF_PROJECT.iter().map(|name| paths.root.join(name)));
+    project.extend(PROJECT_FOLDERS.iter().map(|name| paths.root.join(name)));
     let mut all = Vec::new();
     for (layer, mut folders) in [(ConfigLayer::User, user), (ConfigLayer::Project, project)] {
         let named = items.iter().filter(|item| item.layer == layer);
@@ -83,7 +85,7 @@ pub(super) fn read_folders(
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     for layer in [ConfigLayer::User, ConfigLayer::Project] {
         let mut reader = Reader { host, layer, root, items: Vec::new() };
-        for (_, folder) in folders.iter().filter(|(of, _)| *of == layer) {
+        for (_, folder) in folders.iter().filter(|(folder_layer, _)| *folder_layer == layer) {
             problems.extend(reader.add_folder(folder));
         }
         found.extend(reader.items);
@@ -149,7 +151,7 @@ impl Reader<'_> {
             .map(|link| problem(folder.join(link), messages::linked_folder()))
             .collect();
         if truncated || self.items.len() + files.len() > MAX_SKILLS {
-            let text = messages::too_many_skills(MAX_MARKDOWN_FILES, MAX_DEPTH);
+            let text = messages::too_many_skills(MAX_SKILLS, MAX_DEPTH);
             problems.push(problem(folder.to_path_buf(), text));
         }
         for file in files.into_iter().take(MAX_SKILLS.saturating_sub(self.items.len())) {

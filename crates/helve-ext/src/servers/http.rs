@@ -88,7 +88,7 @@ impl HttpClient {
             let rate_limit = rate_limit.clone();
             async move {
                 let mut rate_limit = rate_limit.lock().await;
-                rate_limit.count();
+                rate_limit.record_message();
                 rate_limit.wait().await;
                 event.and_then(check_event)
             }

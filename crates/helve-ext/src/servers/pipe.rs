@@ -120,7 +120,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> PipeTransport<R> {
             self.rate_limit.wait().await;
             self.pending.wait_below_limit().await;
             let line = self.read_line().await?;
-            self.rate_limit.count();
+            self.rate_limit.record_message();
             match parse_line(&line) {
                 ParsedLine::Message(message) => return Some(*message),
                 ParsedLine::Empty => {}

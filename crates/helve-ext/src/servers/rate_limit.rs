@@ -21,8 +21,7 @@ impl Default for RateLimit {
 }
 
 impl RateLimit {
-    /// Counts one message.
-    pub(super) fn count(&mut self) {
+    pub(super) fn record_message(&mut self) {
         self.count = self.count.saturating_add(1);
     }
 

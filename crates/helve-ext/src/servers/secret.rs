@@ -30,7 +30,7 @@ impl Secrets {
         };
         for (_, given) in pairs {
             values.push(given.value.clone());
-            // A message may quote only what follows the scheme, such as `Bearer`.
+            // A message may quote a token without its scheme (`Bearer TOKEN`), so the later words are secrets too.
             values.extend(given.value.split_whitespace().skip(1).map(str::to_owned));
         }
         values.retain(|value| value.len() >= MIN_LEN);

@@ -1,4 +1,4 @@
-//! Checks changed files: the diagnostics of their texts before and after the change, until a deadline.
+//! Gets the diagnostics of changed files before and after the change, waiting until a deadline at most.
 //!
 //! A change that a server did not check in time is checked together with the next change. In that case three texts are
 //! compared: before the first unchecked change, before the latest change, and after it. This way each problem is
@@ -44,7 +44,7 @@ pub(crate) struct CheckedText {
 pub(crate) struct CheckedFile {
     pub(crate) path: PathBuf,
     /// The text before the earlier changes that the server did not check in time; `None` if there are no such changes.
-    pub(crate) before_unchecked: Option<CheckedText>,
+    pub(crate) text_before_unchecked: Option<CheckedText>,
     pub(crate) before: CheckedText,
     pub(crate) after: CheckedText,
 }
@@ -76,21 +76,21 @@ struct DocumentText {
 
 impl Client {
     /// Sends changed files to the server and waits for their diagnostics until the deadline. Afterwards the server has
-    /// the new texts, whether it answered in time or not. `missed` are earlier changes that were not sent to it. If
+    /// the new texts, whether it answered in time or not. `unsent` are earlier changes that were not sent to it. If
     /// another check runs until the deadline, nothing is sent, and all files are returned as `Err`.
     pub(crate) async fn check(
         &self,
         mut files: Vec<FileToCheck>,
-        mut missed: Vec<FileToCheck>,
+        mut unsent: Vec<FileToCheck>,
         deadline: Instant,
     ) -> Result<Checked, Vec<FileToCheck>> {
         *self.last_used.lock() = Instant::now();
         let Ok(mut documents) = timeout_at(deadline, self.documents.lock()).await else {
-            missed.append(&mut files);
-            return Err(missed);
+            unsent.append(&mut files);
+            return Err(unsent);
         };
         let documents = &mut *documents;
-        for file in missed {
+        for file in unsent {
             self.mark_unchecked(documents, file, deadline).await;
         }
         // Further files are not checked, but the server must not keep their old texts.
@@ -99,10 +99,9 @@ impl Client {
                 self.set_text(documents, &file.path, file.language, &file.after).await;
             }
         }
-        // Files that this change does not touch, but whose earlier changes were not checked.
-        let unchanged = documents.unchecked_files(&files);
+        let earlier = documents.unchecked_files(&files);
         let mut checked = Checked::default();
-        let checking = self.check_files(documents, &files, &unchanged, &mut checked);
+        let checking = self.check_files(documents, &files, &earlier, &mut checked);
         let is_answered = timeout_at(deadline, checking).await.ok().flatten().is_some();
         if is_answered {
             self.is_warm.store(true, Ordering::Relaxed);
@@ -111,7 +110,7 @@ impl Client {
             checked = Checked::default();
             self.count_unanswered().await;
         }
-        for file in files.into_iter().chain(unchanged) {
+        for file in files.into_iter().chain(earlier) {
             match is_answered {
                 true => documents.clear_unchecked(&file.path),
                 false => self.mark_unchecked(documents, file, deadline).await,
@@ -145,17 +144,17 @@ impl Client {
         let setting = self.set_text(documents, &path, language, &after);
         timeout_at(grace, setting).await.ok();
         if let Some(document) = documents.open.get_mut(&path) {
-            document.before_unchecked.get_or_insert(before);
+            document.text_before_unchecked.get_or_insert(before);
         }
     }
 
-    /// Checks the changed files, and the `unchanged` ones, which only have earlier changes that were not checked. Fills
-    /// in `checked`. Returns `None` if the server ended.
+    /// Checks the changed files, and those in `earlier`, which this change does not touch, but whose earlier changes were
+    /// never checked. Fills in `checked`. Returns `None` if the server ended.
     async fn check_files(
         &self,
         documents: &mut Documents,
         files: &[FileToCheck],
-        unchanged: &[FileToCheck],
+        earlier: &[FileToCheck],
         checked: &mut Checked,
     ) -> Option<()> {
         if !self.is_warm() {
@@ -163,21 +162,22 @@ impl Client {
         }
         // First, the texts before this change. A server that has been running still has them open.
         let before = files.iter().map(|file| file.text(file.before.as_ref()));
-        let current = unchanged.iter().map(|file| file.text(Some(&file.after)));
+        let current = earlier.iter().map(|file| file.text(Some(&file.after)));
         let mut before = self.check_texts(documents, before.chain(current).collect()).await?;
         let current = before.split_off(files.len());
 
         // Then the texts before the earlier changes that were not checked.
-        let all: Vec<&FileToCheck> = files.iter().chain(unchanged).collect();
+        let all: Vec<&FileToCheck> = files.iter().chain(earlier).collect();
         let old_texts: Vec<_> =
-            all.iter().map(|file| documents.before_unchecked(&file.path)).collect();
-        // No text is checked for a file without unchecked changes, or for one that did not exist before them.
+            all.iter().map(|file| documents.text_before_unchecked(&file.path)).collect();
+        // Two kinds of files have no such text: those without unchecked changes (the outer `None`), and those that did not
+        // exist before them (the inner `None`).
         let texts = old_texts
             .iter()
             .zip(&all)
             .map(|(old_text, file)| file.text(old_text.as_ref()?.as_ref()));
         let checked_texts = self.check_texts(documents, texts.collect()).await?;
-        let mut before_unchecked = old_texts
+        let mut text_before_unchecked = old_texts
             .into_iter()
             .zip(checked_texts)
             .map(|(old_text, checked)| old_text.map(|_| checked.unwrap_or_default()));
@@ -191,17 +191,17 @@ impl Client {
         let after = files.iter().map(|file| file.text(Some(&file.after)));
         let after = self.check_texts(documents, after.collect()).await?;
         for (file, (before, after)) in files.iter().zip(before.into_iter().zip(after)) {
-            let (path, earlier) = (file.path.clone(), before_unchecked.next().flatten());
+            let (path, oldest) = (file.path.clone(), text_before_unchecked.next().flatten());
             let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-            checked.files.push(CheckedFile { path, before_unchecked: earlier, before, after });
+            checked.files.push(CheckedFile { path, text_before_unchecked: oldest, before, after });
         }
-        for (file, current) in unchanged.iter().zip(current.into_iter().flatten()) {
+        for (file, current) in earlier.iter().zip(current.into_iter().flatten()) {
             self.set_text(documents, &file.path, file.language, &file.after).await;
             documents.set_diagnostics(&file.path, current.diagnostics.clone());
-            let (path, earlier) = (file.path.clone(), before_unchecked.next().flatten());
+            let (path, oldest) = (file.path.clone(), text_before_unchecked.next().flatten());
             checked.files.push(CheckedFile {
                 path,
-                before_unchecked: earlier,
+                text_before_unchecked: oldest,
                 before: current.clone(),
                 after: current,
             });
@@ -274,16 +274,17 @@ impl FileToCheck {
 }
 
 impl Documents {
-    /// Returns the [`super::OpenDocument::before_unchecked`] of a document.
-    fn before_unchecked(&self, path: &Path) -> Option<OldText> {
-        self.open.get(path).and_then(|document| document.before_unchecked.clone())
+    /// Returns the [`super::OpenDocument::text_before_unchecked`] of a document.
+    fn text_before_unchecked(&self, path: &Path) -> Option<OldText> {
+        self.open.get(path).and_then(|document| document.text_before_unchecked.clone())
     }
 
     /// Returns the files with unchecked changes besides `files`, the most recently used first, at most [`MAX_EARLIER`].
     fn unchecked_files(&self, files: &[FileToCheck]) -> Vec<FileToCheck> {
         let open = self.open.iter().filter(|(path, _)| !files.iter().any(|it| it.path == **path));
-        let mut open: Vec<_> =
-            open.filter_map(|(path, it)| Some((path, it, it.before_unchecked.clone()?))).collect();
+        let mut open: Vec<_> = open
+            .filter_map(|(path, it)| Some((path, it, it.text_before_unchecked.clone()?)))
+            .collect();
         open.sort_by_key(|(_, document, _)| std::cmp::Reverse(document.last_use));
         let found = open.into_iter().take(MAX_EARLIER).map(|(path, document, before)| {
             let (language, after) = (document.language, document.text.clone());
@@ -294,7 +295,7 @@ impl Documents {
 
     fn clear_unchecked(&mut self, path: &Path) {
         if let Some(document) = self.open.get_mut(path) {
-            document.before_unchecked = None;
+            document.text_before_unchecked = None;
         }
     }
 }

@@ -19,9 +19,10 @@ const SETTLE_VERSIONED: Duration = Duration::from_millis(30);
 const SETTLE_UNVERSIONED: Duration = Duration::from_millis(150);
 /// Like [`SETTLE_VERSIONED`], for a server that was still loading when it published an empty list.
 const SETTLE_LOADED: Duration = Duration::from_millis(500);
-/// How often a server that was busy is asked again. There is a limit because some servers report progress while they
-/// answer, and so always seem to be busy.
-const MAX_REPEATED: usize = 2;
+/// How many times a busy server is asked for its diagnostics before its answer counts in any case.
+/// There is a limit because some servers report progress while they answer, and so always seem to
+/// be busy.
+const MAX_ATTEMPTS_WHILE_BUSY: usize = 2;
 /// The command of typescript-language-server that passes a request to tsserver. The diagnostics that
 /// typescript-language-server publishes come late, have no version, and are not published again if there are still none.
 const TSSERVER_REQUEST: &str = "typescript.tsserverRequest";
@@ -60,10 +61,10 @@ impl Client {
         sent: SentVersion,
     ) -> Option<Vec<ServerDiagnostic>> {
         let mut min_settle = Duration::ZERO;
-        for _ in 0..MAX_REPEATED {
-            let finished = self.connection.state.times_finished();
+        for _ in 0..MAX_ATTEMPTS_WHILE_BUSY {
+            let finished_before = self.connection.state.finished_count();
             let found = self.reported_diagnostics(path, sent, min_settle).await?;
-            let was_busy = finished != self.connection.state.times_finished();
+            let was_busy = finished_before != self.connection.state.finished_count();
             if !found.is_empty() || !(was_busy || self.is_busy()) {
                 return Some(found);
             }

@@ -128,11 +128,12 @@ fn words(text: &str) -> Vec<String> {
     text.split(' ').filter(|it| !it.is_empty()).map(Into::into).collect()
 }
 
-const PRETTIER: &str = "js jsx mjs cjs ts tsx mts cts html htm css scss sass less vue svelte json jsonc yaml yml toml xml md mdx graphql gql";
-const BIOME: &str = "js jsx mjs cjs ts tsx mts cts html css vue svelte json jsonc graphql gql";
-const OXFMT: &str = "js jsx mjs cjs ts tsx mts cts";
-const RUBY: &str = "rb rake gemspec ru";
-const RUFF: &[(&str, &str)] = &[
+const PRETTIER_EXTENSIONS: &str = "js jsx mjs cjs ts tsx mts cts html htm css scss sass less vue svelte json jsonc yaml yml toml xml md mdx graphql gql";
+const BIOME_EXTENSIONS: &str =
+    "js jsx mjs cjs ts tsx mts cts html css vue svelte json jsonc graphql gql";
+const OXFMT_EXTENSIONS: &str = "js jsx mjs cjs ts tsx mts cts";
+const RUBY_EXTENSIONS: &str = "rb rake gemspec ru";
+const RUFF_MARKERS: &[(&str, &str)] = &[
     ("ruff.toml", ""),
     (".ruff.toml", ""),
     ("pyproject.toml", "ruff"),
@@ -165,19 +166,19 @@ const fn only_with(
 const FORMATTERS: &[FormatterRow] = &[
     only_with(
         &[("package.json", "\"prettier\"")],
-        row("prettier", "prettier --stdin-filepath $FILE", PRETTIER),
+        row("prettier", "prettier --stdin-filepath $FILE", PRETTIER_EXTENSIONS),
     ),
     only_with(
         &[("biome.json", ""), ("biome.jsonc", "")],
-        row("biome", "biome format --stdin-file-path=$FILE", BIOME),
+        row("biome", "biome format --stdin-file-path=$FILE", BIOME_EXTENSIONS),
     ),
     only_with(
         &[("package.json", "\"oxfmt\"")],
-        row("oxfmt", "oxfmt --stdin-filepath=$FILE", OXFMT),
+        row("oxfmt", "oxfmt --stdin-filepath=$FILE", OXFMT_EXTENSIONS),
     ),
     row("gofmt", "gofmt", "go"),
     row("rustfmt", "rustfmt --edition 2024 --emit stdout", "rs"),
-    only_with(RUFF, row("ruff", "ruff format --stdin-filename $FILE -", "py pyi")),
+    only_with(RUFF_MARKERS, row("ruff", "ruff format --stdin-filename $FILE -", "py pyi")),
     FormatterRow {
         // `uv format` runs ruff, and would download it without this variable.
         environment: &[("UV_OFFLINE", "1")],
@@ -203,11 +204,11 @@ const FORMATTERS: &[FormatterRow] = &[
     row("cljfmt", "cljfmt fix -", "clj cljs cljc edn"),
     only_with(
         &[(".standard.yml", "")],
-        row("standardrb", "standardrb --fix --stdin $FILE --stderr", RUBY),
+        row("standardrb", "standardrb --fix --stdin $FILE --stderr", RUBY_EXTENSIONS),
     ),
     only_with(
         &[(".rubocop.yml", "")],
-        row("rubocop", "rubocop --autocorrect --stdin $FILE --stderr", RUBY),
+        row("rubocop", "rubocop --autocorrect --stdin $FILE --stderr", RUBY_EXTENSIONS),
     ),
     row("htmlbeautifier", "htmlbeautifier", "erb"),
     row("ktlint", "ktlint --format --stdin --log-level=none", "kt kts"),

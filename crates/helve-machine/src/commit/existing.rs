@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::sys::Syscalls;
 use super::{CommitError, ContentHash};
-use crate::errors::{kind, machine_error, type_of};
+use crate::errors::{kind_of_type, machine_error, type_of};
 
 /// Small enough that the allocator reuses the memory of a buffer. A larger buffer would be mapped anew each time, and every
 /// page of it would fault.
@@ -121,7 +121,7 @@ fn failure(at: &Place, why: MachineError) -> CommitError {
 }
 
 fn check_kind(stat: &Stat, at: &Place) -> Result<(), CommitError> {
-    match kind(type_of(stat)) {
+    match kind_of_type(type_of(stat)) {
         Some(FileKind::File) => Ok(()),
         Some(other) => Err(failure(at, MachineError::NotAFile(other))),
         None => Err(failure(at, MachineError::PathChanged)),

@@ -27,7 +27,7 @@ impl SweptFolders {
     pub(super) fn sweep(&self, sys: &Syscalls, folder: BorrowedFd<'_>) {
         let Ok(stat) = sys.stat(folder) else { return };
         let mut found = Vec::new();
-        let listed = sys.names(folder, self.scan_limit(FileIdentity::of(&stat)), |name| {
+        let listed = sys.names(folder, self.start_sweep(FileIdentity::of(&stat)), |name| {
             if is_temporary(name.to_bytes()) {
                 found.push(name.to_owned());
             }
@@ -37,13 +37,14 @@ impl SweptFolders {
         }
     }
 
-    /// Returns how many names to read. A folder that this process has not swept yet is read completely.
-    pub(super) fn scan_limit(&self, folder: FileIdentity) -> usize {
-        let mut known = self.0.lock();
-        if known.len() >= MAX_REMEMBERED_FOLDERS {
-            known.clear();
+    /// Records the folder as swept and returns how many of its names to read: all of them the first time, later at most
+    /// [`RESCAN_LIMIT`].
+    pub(super) fn start_sweep(&self, folder: FileIdentity) -> usize {
+        let mut swept = self.0.lock();
+        if swept.len() >= MAX_REMEMBERED_FOLDERS {
+            swept.clear();
         }
-        if known.insert(folder) { usize::MAX } else { RESCAN_LIMIT }
+        if swept.insert(folder) { usize::MAX } else { RESCAN_LIMIT }
     }
 }
 

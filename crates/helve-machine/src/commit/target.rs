@@ -43,8 +43,8 @@ pub(super) enum NewState<'a> {
         bytes: &'a Bytes,
         mode: FileMode,
     },
-    /// A file that is moved here: that of the target with this index.
-    FileOf(usize),
+    /// The existing file of the target with this index, which is moved here.
+    MovedFrom(usize),
     /// A symbolic link.
     Link {
         target: &'a Bytes,
@@ -103,10 +103,10 @@ impl CommitTarget<'_> {
             (NewState::InPlace { bytes, mode }, _) => self.overwrite(sys, folder, bytes, mode),
             (NewState::Absent, false) => Ok(()),
             (NewState::Absent, true) => self.install_removal(sys, folder),
-            (NewState::Content { .. } | NewState::FileOf(_) | NewState::Link { .. }, false) => {
+            (NewState::Content { .. } | NewState::MovedFrom(_) | NewState::Link { .. }, false) => {
                 self.install_new(sys, folder)
             }
-            (NewState::Content { .. } | NewState::FileOf(_) | NewState::Link { .. }, true) => {
+            (NewState::Content { .. } | NewState::MovedFrom(_) | NewState::Link { .. }, true) => {
                 self.replace(sys, folder)
             }
         }
@@ -116,7 +116,7 @@ impl CommitTarget<'_> {
     pub(super) fn mode(&self) -> Option<u32> {
         let old = self.existing.as_ref().map(|existing| existing.stat.st_mode & PERMISSIONS);
         match self.new_state {
-            NewState::Content { .. } | NewState::FileOf(_) | NewState::Link { .. } => {
+            NewState::Content { .. } | NewState::MovedFrom(_) | NewState::Link { .. } => {
                 self.progress.staged.as_ref().map(|staged| staged.mode)
             }
             NewState::InPlace { mode: FileMode::Set(mode), .. } => Some(mode & PERMISSIONS),
@@ -258,7 +258,7 @@ impl CommitTarget<'_> {
     }
 
     /// Reads back the staged content and syncs it.
-    pub(super) fn secure_staged(&self, sys: &Syscalls) -> Result<(), InstallError> {
+    pub(super) fn verify_and_sync_staged(&self, sys: &Syscalls) -> Result<(), InstallError> {
         let (NewState::Content { bytes, .. }, Some(staged)) =
             (self.new_state, &self.progress.staged)
         else {

@@ -144,7 +144,7 @@ impl Broker {
             self.report(denied);
             return self.answers.send(call.id, Err(Errno::PERM));
         }
-        if filter::CHANGING_STATUS.contains(&number) {
+        if filter::CHANGING_CREDENTIALS.contains(&number) {
             self.threads.expect_change();
             return self.answers.let_continue(call.id);
         }

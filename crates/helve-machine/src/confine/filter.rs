@@ -44,7 +44,7 @@ pub(super) fn install(
     install().map_err(|err| with_context("filtering system calls", io::Error::other(err)))
 }
 
-/// Calls that create or rename files, which the broker makes.
+/// Calls that create, rename or truncate files by path. The broker makes them.
 const CHANGING_FILES: [libc::c_long; 6] = [
     libc::SYS_mkdirat,
     libc::SYS_mknodat,
@@ -69,7 +69,7 @@ const CHANGING_FILES_OLD: [libc::c_long; 7] = [
 const CHANGING_FILES_OLD: [libc::c_long; 1] = [libc::SYS_renameat];
 
 /// Calls that change the umask or the ids of a thread, which the broker must know. The thread makes them itself.
-pub(super) const CHANGING_STATUS: [libc::c_long; 10] = [
+pub(super) const CHANGING_CREDENTIALS: [libc::c_long; 10] = [
     libc::SYS_umask,
     libc::SYS_setuid,
     libc::SYS_setreuid,
@@ -209,8 +209,8 @@ fn denied_filter(network: Network, pids: PidNamespace) -> Result<BpfProgram, Box
             // A local socket may lead to a service with network access. Socket pairs work without `connect`.
             rules.insert(libc::SYS_connect, Vec::new());
             rules.insert(libc::SYS_sendto, vec![rule_on_argument(4, Qword, Ne, 0)?]);
-            // `sendmsg` has its address in memory, which a filter cannot read. Only datagram sockets use that address, so
-            // they cannot be created. The system treats the raw type as the datagram type.
+            // The address of `sendmsg` is in memory, which a filter cannot read. Only datagram sockets use it, so local
+            // datagram sockets cannot be created. Neither can raw ones, which Linux treats as datagram sockets.
             for kind in [libc::SOCK_DGRAM, libc::SOCK_RAW] {
                 let local = || family_condition(libc::AF_UNIX, Eq);
                 let of_kind = SeccompCondition::new(1, Dword, MaskedEq(0xf), u64::try_from(kind)?)?;
@@ -263,7 +263,8 @@ fn reported_filter(network: Network, watch: CallWatch) -> Result<BpfProgram, Box
         }
     }
     if watch == CallWatch::Files {
-        let calls = CHANGING_FILES.into_iter().chain(CHANGING_FILES_OLD).chain(CHANGING_STATUS);
+        let calls =
+            CHANGING_FILES.into_iter().chain(CHANGING_FILES_OLD).chain(CHANGING_CREDENTIALS);
         rules.extend(calls.map(|call| (call, Vec::new())));
         for (call, flags_at) in OPENING {
             let writes = |flag: libc::c_int| {

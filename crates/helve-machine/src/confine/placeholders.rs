@@ -27,7 +27,7 @@ pub struct Placeholders {
 const MAX_SEARCHED: usize = 2_000;
 
 /// Returns a plan that works without watching calls: it protects git folders as a whole.
-pub fn without_watch(plan: &SandboxPlan) -> SandboxPlan {
+pub fn plan_without_watch(plan: &SandboxPlan) -> SandboxPlan {
     let mut plan = plan.clone();
     for folder in std::mem::take(&mut plan.git_folders) {
         plan.writable.retain(|path| *path != folder);
@@ -114,7 +114,8 @@ impl Drop for Placeholders {
 
 /// The path that has to be mounted read-only so that a protected path cannot change.
 pub(super) struct MountTarget {
-    /// The protected path, or its topmost ancestor that is missing, an empty folder or not a folder.
+    /// The protected path; or, if one of its ancestors is missing, an empty folder or not a folder, the topmost such
+    /// ancestor.
     pub(super) path: PathBuf,
     /// The folders between the writable folder and `path`.
     pub(super) ancestors: Vec<PathBuf>,
@@ -168,7 +169,7 @@ pub(super) fn mount_target(
     Ok(Some(target))
 }
 
-/// Whether this user cannot create the missing path.
+/// Whether this user cannot create the missing path. The owner of the parent folder could make it writable first.
 fn cannot_create(missing: &Path) -> bool {
     let Some(parent) = missing.parent() else { return false };
     let is_owner = fs::metadata(parent).is_ok_and(|entry| entry.uid() == geteuid().as_raw());

@@ -22,7 +22,7 @@ pub fn create_placeholders(_: &SandboxPlan) -> io::Result<Placeholders> {
     Err(io::Error::new(io::ErrorKind::Unsupported, REASON))
 }
 
-pub fn without_watch(plan: &SandboxPlan) -> SandboxPlan {
+pub fn plan_without_watch(plan: &SandboxPlan) -> SandboxPlan {
     plan.clone()
 }
 
@@ -34,7 +34,7 @@ pub enum DenialListener {}
 pub enum EnteredNamespaces {}
 
 /// Never constructed either.
-pub enum HelpedProcess {}
+pub enum BrokeredProcess {}
 
 /// Never constructed either.
 #[derive(Debug)]
@@ -48,12 +48,12 @@ pub fn enter_namespaces(_: &SandboxPlan, _: super::PidNamespace) -> io::Result<E
 }
 
 impl EnteredNamespaces {
-    pub fn start_helpers(self, _: &SandboxPlan) -> io::Result<HelpedProcess> {
+    pub fn fork_with_helpers(self, _: &SandboxPlan) -> io::Result<BrokeredProcess> {
         match self {}
     }
 }
 
-impl HelpedProcess {
+impl BrokeredProcess {
     pub fn restrict(self, _: &SandboxPlan, _: super::CallWatch) -> io::Result<Restricted> {
         match self {}
     }

@@ -65,7 +65,7 @@ pub(super) struct WardenLink {
     pub(super) link: UnixStream,
 }
 
-/// The ends of a program's output and pipes that the program holds.
+/// The file descriptors that a program gets: its ends of the output pipe, and of the pipes to its caller if it has any.
 #[derive(Debug)]
 pub(super) struct ProgramHandles {
     /// Standard output and standard error, or only standard error if there are pipes.
@@ -102,7 +102,7 @@ struct KeeperConnection {
     socket: UnixStream,
     /// Whether a requested warden has not arrived yet.
     is_requested: bool,
-    /// The keeper's process id, learned from the parent of the first warden.
+    /// The keeper's process id: the parent of the first warden. `None` until there is a warden.
     keeper: Option<Pid>,
 }
 
@@ -228,7 +228,7 @@ pub(super) async fn launch(keeper: KeeperCommand) -> Result<UnixStream, SpawnErr
     match launched.unwrap_or_else(|error| Err(io::Error::other(error))) {
         Ok(status) if status.success() => {}
         Ok(status) => return Err(failed(io::Error::other(format!("exited with {status}")))),
-        // With SIGCHLD ignored the exit status is lost. If the launch failed, the socket is closed.
+        // A host program that ignores SIGCHLD loses the exit status. A failed launch then shows as a closed socket.
         Err(error) if Errno::from_io_error(&error) == Some(Errno::CHILD) => {}
         Err(error) => return Err(failed(error)),
     }

@@ -83,7 +83,7 @@ impl Globs {
     }
 
     /// Whether to visit a file.
-    pub(crate) fn file(&self, path: &[u8]) -> GlobMatch {
+    pub(crate) fn match_file(&self, path: &[u8]) -> GlobMatch {
         if self.effects.is_empty() {
             return GlobMatch::Included;
         }
@@ -105,7 +105,7 @@ impl Globs {
     }
 
     /// Whether to enter a folder.
-    pub(crate) fn folder(&self, path: &[u8]) -> GlobMatch {
+    pub(crate) fn match_folder(&self, path: &[u8]) -> GlobMatch {
         if !self.prefixes.is_empty()
             && !self.prefixes.iter().any(|prefix| is_ancestor_or_descendant(prefix, path))
         {
@@ -229,10 +229,12 @@ mod tests {
         let compiled = Globs::new("/w", &globs).unwrap();
         let is_reached = |path: &str| {
             let ends = path.match_indices('/').map(|(at, _)| &path[..at]);
-            ends.into_iter().all(|folder| compiled.folder(folder.as_bytes()) == GlobMatch::Included)
+            ends.into_iter()
+                .all(|folder| compiled.match_folder(folder.as_bytes()) == GlobMatch::Included)
         };
-        let is_included =
-            |path: &str| is_reached(path) && compiled.file(path.as_bytes()) == GlobMatch::Included;
+        let is_included = |path: &str| {
+            is_reached(path) && compiled.match_file(path.as_bytes()) == GlobMatch::Included
+        };
         for path in included {
             assert!(is_included(path), "{globs:?} should include {path}");
         }
@@ -297,7 +299,7 @@ mod tests {
     #[test]
     fn only_folders_that_can_contain_matches_are_entered() {
         let globs = Globs::new("/w", &["a/b/*.rs".into(), "c/**".into()]).unwrap();
-        let entered = |path: &&str| globs.folder(path.as_bytes()) == GlobMatch::Included;
+        let entered = |path: &&str| globs.match_folder(path.as_bytes()) == GlobMatch::Included;
         let all = ["a", "a/b", "a/b/c", "c", "c/d", "b", "ab", "a/c"];
         let folders: Vec<&str> = all.into_iter().filter(entered).collect();
         assert_eq!(folders, ["a", "a/b", "a/b/c", "c", "c/d"]);

@@ -229,10 +229,10 @@ impl<V: Visitor> Walker<V> {
             }
         }
         let glob_match = match kind {
-            EntryKind::File => self.tree.globs.file(self.relative_path()),
-            EntryKind::Folder => self.tree.globs.folder(self.relative_path()),
+            EntryKind::File => self.tree.globs.match_file(self.relative_path()),
+            EntryKind::Folder => self.tree.globs.match_folder(self.relative_path()),
             EntryKind::Special => {
-                let glob_match = self.tree.globs.file(self.relative_path());
+                let glob_match = self.tree.globs.match_file(self.relative_path());
                 self.skipped.special += u64::from(
                     glob_match == GlobMatch::Included && self.filter != IgnoreFilter::OnlyIgnored,
                 );

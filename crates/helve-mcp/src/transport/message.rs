@@ -1,4 +1,4 @@
-//! Parses a message within limits, or returns the error that answers it. Pure.
+//! Parses a message within limits, or returns the error that answers it. Does no I/O.
 
 use std::borrow::Cow;
 

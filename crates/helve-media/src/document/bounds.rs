@@ -6,7 +6,7 @@ use std::io::{Read, sink};
 use std::time::Instant;
 
 use flate2::read::ZlibDecoder;
-use pdf_extract::{Dictionary, Document, Object, ObjectId, Stream};
+use pdf_extract::{Dictionary, Document as PdfDocument, Object, ObjectId, Stream};
 
 /// Maximum decompressed size of one stream.
 const MAX_STREAM: u64 = 64 << 20;
@@ -14,7 +14,7 @@ const MAX_STREAM: u64 = 64 << 20;
 const MAX_TOTAL: u64 = 512 << 20;
 /// Maximum decompressed size of the content of one page.
 const MAX_CONTENT: u64 = 16 << 20;
-/// Maximum size of a stream whose decompressed size cannot be determined. It also counts as that size.
+/// Maximum size of a stream whose decompressed size cannot be determined. Such a stream is counted with this size.
 const MAX_OPAQUE: usize = 16 << 10;
 /// Maximum number of form XObjects that one page draws, counting repetitions.
 const MAX_DRAWN: u64 = 20_000;
@@ -68,13 +68,13 @@ fn has_huge_number(bytes: &[u8], name: &[u8], list_start: &[u8]) -> bool {
 /// Returns the decompressed size, at most `max + 1`.
 fn decompressed_size(data: &[u8], max: u64) -> u64 {
     let mut decoder = ZlibDecoder::new(data).take(max + 1);
-    // The bytes before an error count, because the PDF library uses them too.
+    // Bytes that are decompressed before an error are counted too, because the PDF library uses them.
     std::io::copy(&mut decoder, &mut sink()).unwrap_or(0);
     max + 1 - decoder.limit()
 }
 
 /// Removes images: they contain no text, and the library takes a long time to fail on them.
-pub(super) fn remove_images(document: &mut Document) {
+pub(super) fn remove_images(document: &mut PdfDocument) {
     for object in document.objects.values_mut() {
         if let Object::Stream(stream) = object
             && has_subtype(&stream.dict, b"Image")
@@ -85,8 +85,8 @@ pub(super) fn remove_images(document: &mut Document) {
     }
 }
 
-/// Whether a page can be drawn within the limits.
-pub(super) fn page_is_safe(document: &Document, page: ObjectId) -> bool {
+/// Whether the text of a page can be extracted within the limits.
+pub(super) fn page_is_safe(document: &PdfDocument, page: ObjectId) -> bool {
     let Some(resources) = resources(document, page) else { return false };
     let mut size = 0;
     let mut drawn = 0;
@@ -108,7 +108,7 @@ pub(super) fn page_is_safe(document: &Document, page: ObjectId) -> bool {
 }
 
 /// Returns the resources of a page and its ancestors, or `None` if there are too many ancestors.
-fn resources(document: &Document, page: ObjectId) -> Option<Vec<&Dictionary>> {
+fn resources(document: &PdfDocument, page: ObjectId) -> Option<Vec<&Dictionary>> {
     let mut found = Vec::new();
     let mut node = document.get_dictionary(page).ok()?;
     for _ in 0..MAX_ANCESTORS {
@@ -142,7 +142,7 @@ fn count_form_draws(stream: &Stream) -> u64 {
 
 /// Computes how many forms each form draws, including those drawn by the forms it contains.
 struct FormCosts<'a> {
-    document: &'a Document,
+    document: &'a PdfDocument,
     known: HashMap<ObjectId, u64>,
     /// The forms that contain the current one.
     ancestors: HashSet<ObjectId>,
@@ -192,7 +192,7 @@ fn has_subtype(dictionary: &Dictionary, subtype: &[u8]) -> bool {
     dictionary.get(b"Subtype").and_then(Object::as_name).is_ok_and(|name| name == subtype)
 }
 
-fn deref<'a>(document: &'a Document, object: Option<&'a Object>) -> Option<&'a Object> {
+fn deref<'a>(document: &'a PdfDocument, object: Option<&'a Object>) -> Option<&'a Object> {
     document.dereference(object?).ok().map(|(_, object)| object)
 }
 

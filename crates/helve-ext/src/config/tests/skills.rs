@@ -274,6 +274,17 @@ fn an_untrusted_project_brings_neither_skills_nor_commands() {
 }
 
 #[test]
+fn too_many_skills_are_reported_with_the_limit() {
+    let skill = |at: usize| format!("-- project/.helve/skills/{at}/SKILL.md\nText\n");
+    let config = load(&(0..=500).map(skill).collect::<String>(), Trust::Trusted);
+    assert_eq!(config.skills.len(), 500);
+    expect![[r#"
+        not all skills here are read: the limits are 500 skills and 8 folder levels
+    "#]]
+    .assert_eq(&config.problems.iter().map(|it| format!("{}\n", it.what)).collect::<String>());
+}
+
+#[test]
 fn a_changed_skill_changes_the_digest() {
     let digest = |body: &str| {
         let host = MemoryHost::new(&format!("-- project/.claude/skills/a/SKILL.md\n{body}\n"));

@@ -139,7 +139,7 @@ fn a_folder_is_read_completely_only_once() {
     let swept_folders = SweptFolders::default();
     let known = existing::FileIdentity::of(&rustix::fs::fstat(&folder).unwrap());
     assert_eq!(
-        [swept_folders.scan_limit(known), swept_folders.scan_limit(known)],
+        [swept_folders.start_sweep(known), swept_folders.start_sweep(known)],
         [usize::MAX, sweep::RESCAN_LIMIT]
     );
     let mut seen = 0;

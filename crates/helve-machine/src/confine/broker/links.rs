@@ -85,6 +85,7 @@ fn search(plan: &SandboxPlan) -> KnownNames {
 
 /// Whether a path still names this file and may be written. Symbolic links are not followed.
 fn is_writable_name(path: &Path, file: FileId, guard: &NameGuard) -> bool {
+    // Git takes a folder with a file `HEAD` for a repository. See `NameGuard::refuses`.
     let has_head = |levels: usize| {
         let folder = path.ancestors().nth(levels);
         folder.is_none_or(|folder| fs::symlink_metadata(folder.join("HEAD")).is_ok())

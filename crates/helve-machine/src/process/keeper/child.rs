@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 
 use super::process_limit::CommandGroup;
 use crate::confine::{
-    self, CallWatch, DenialListener, HelpedProcess, PidNamespace, Placeholders, Restricted,
+    self, BrokeredProcess, CallWatch, DenialListener, PidNamespace, Placeholders, Restricted,
 };
 use crate::process::keeper_client::ProgramHandles;
 use crate::process::sys::{self, CStringArray, ChildMemory};
@@ -53,7 +53,7 @@ pub(super) fn start(
     if let (Err(failure), Some(plan)) = (&result, &request.confine)
         && failure.step == StartStep::WatchCalls
     {
-        let plan = confine::without_watch(plan);
+        let plan = confine::plan_without_watch(plan);
         let placeholders = confine::create_placeholders(&plan)
             .map_err(|error| StartFailure::not_confined(StartStep::Confine, &error))?;
         prepared.confine = Some((&plan, CallWatch::Off));
@@ -173,11 +173,11 @@ impl<'a> PreparedExec<'a> {
     }
 
     /// Enters the namespaces of a plan. Returns in another process.
-    fn enter(&self, plan: &SandboxPlan) -> Result<HelpedProcess, StartFailure> {
+    fn enter(&self, plan: &SandboxPlan) -> Result<BrokeredProcess, StartFailure> {
         let entered = confine::enter_namespaces(plan, self.pids)
             .map_err(|error| StartFailure::not_confined(StartStep::Confine, &error))?;
         entered
-            .start_helpers(plan)
+            .fork_with_helpers(plan)
             .map_err(|error| StartFailure::not_confined(StartStep::PidNamespace, &error))
     }
 
@@ -222,11 +222,11 @@ impl<'a> PreparedExec<'a> {
 fn restrict(
     plan: &SandboxPlan,
     watch: CallWatch,
-    helped: HelpedProcess,
+    brokered: BrokeredProcess,
     to_warden: &OwnedFd,
 ) -> Result<(), StartFailure> {
     let failure = |error| StartFailure::not_confined(StartStep::Confine, &error);
-    match helped.restrict(plan, watch).map_err(failure)? {
+    match brokered.restrict(plan, watch).map_err(failure)? {
         Restricted::Watched(listener) => {
             wire::send(to_warden, &[LISTENER], &[listener.as_fd()])
                 .map_err(|error| StartFailure::of(StartStep::Confine, error))?;

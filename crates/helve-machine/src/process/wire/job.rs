@@ -27,6 +27,7 @@ impl Job {
         let Spawn { output: policy, about, .. } = spawn;
         let request = StartRequest::encode(spawn)?;
         let mut encoder = WireEncoder::new();
+        // Without the length in front, as `StartRequest::decode` expects it.
         encoder.bytes(&request[4..]);
         encoder.bytes(keeper.program.as_os_str().as_bytes());
         encoder.list(&keeper.arguments, |encoder, word| encoder.bytes(word.as_bytes()));
