@@ -12,7 +12,7 @@ const DIALECTS: &[&str] = &["opencode", "codex", "pi"];
 const OTHER_FILES: &[&str] = &["mod", "words", "tests", "change", "foreign"];
 
 const ARCHITECTURE: &str = "ARCHITECTURE.md";
-const MAX_ARCHITECTURE_LINES: usize = 200;
+const MAX_ARCHITECTURE_LINES: usize = 300;
 
 pub(super) fn check(workspace: &Workspace, sources: &[Source], findings: &mut Findings) {
     check_architecture(workspace, sources, findings);
@@ -185,8 +185,8 @@ mod tests {
         check_architecture("`helve`, helve-core.".into(), &[]);
         check_architecture("helve-core".into(), &["helve is not mentioned"]);
         check_architecture(
-            format!("helve helve-core{}", "\n.".repeat(200)),
-            &["the file has 201 lines; the limit is 200"],
+            format!("helve helve-core{}", "\n.".repeat(300)),
+            &["the file has 301 lines; the limit is 300"],
         );
     }
 }
