@@ -12,7 +12,7 @@ use crate::disk;
 use crate::sources::ScriptSources;
 
 /// The JavaScript files of Helve itself: those of the helper process, and the modules that tools may import.
-const PROVIDED: [(&str, &str); 11] = [
+const PROVIDED: [(&str, &str); 12] = [
     ("host.mjs", include_str!("js/host.mjs")),
     ("schema.mjs", include_str!("js/schema.mjs")),
     ("shim.mjs", include_str!("js/shim.mjs")),
@@ -22,6 +22,7 @@ const PROVIDED: [(&str, &str); 11] = [
     ("bun.mjs", include_str!("js/bun.mjs")),
     ("sqlite.mjs", include_str!("js/sqlite.mjs")),
     ("ffi.mjs", include_str!("js/ffi.mjs")),
+    ("fs_promises.mjs", include_str!("js/fs_promises.mjs")),
     ("tool.mjs", include_str!("../../../vendor/opencode-plugin/tool.mjs")),
     ("zod.mjs", include_str!("../../../vendor/zod/zod.mjs")),
 ];
@@ -36,7 +37,7 @@ pub(crate) struct ScriptListing {
     /// Names of the hooks of a plugin.
     #[serde(default)]
     pub(crate) hooks: Vec<String>,
-    /// Names of what a plugin gave that Helve does not use, such as `auth`.
+    /// Names of members that a plugin provides and Helve does not use, such as `auth`.
     #[serde(default)]
     pub(crate) unused: Vec<String>,
     /// Why the file, or a part of it, cannot be used.
@@ -45,7 +46,7 @@ pub(crate) struct ScriptListing {
 }
 
 impl ScriptListing {
-    /// Whether the file gave nothing.
+    /// Whether the file declares nothing.
     pub(crate) fn is_empty(&self) -> bool {
         self.tools.is_empty() && self.hooks.is_empty() && self.unused.is_empty()
     }

@@ -33,6 +33,7 @@ pub(crate) enum ProvidedModule {
     Bun,
     Sqlite,
     Ffi,
+    FsPromises,
 }
 
 impl ProvidedModule {
@@ -43,6 +44,7 @@ impl ProvidedModule {
             ProvidedModule::Bun => "bun.mjs",
             ProvidedModule::Sqlite => "sqlite.mjs",
             ProvidedModule::Ffi => "ffi.mjs",
+            ProvidedModule::FsPromises => "fs_promises.mjs",
         }
     }
 }
@@ -113,6 +115,9 @@ pub(crate) fn resolve(files: &dyn ImportFiles, importer: &Path, specifier: &str)
         "bun" => return ImportTarget::Provided(ProvidedModule::Bun),
         "bun:sqlite" => return ImportTarget::Provided(ProvidedModule::Sqlite),
         "bun:ffi" => return ImportTarget::Provided(ProvidedModule::Ffi),
+        "fs/promises" | "node:fs/promises" => {
+            return ImportTarget::Provided(ProvidedModule::FsPromises);
+        }
         "@opencode-ai/plugin" | "@opencode-ai/plugin/tool" => {
             return ImportTarget::Provided(ProvidedModule::Plugin);
         }
@@ -346,10 +351,10 @@ fn package_json(files: &dyn ImportFiles, folder: &Path) -> Option<Value> {
     serde_json::from_str(&files.read_text(&folder.join("package.json"))?).ok()
 }
 
-/// Finds the file to load of an installed plugin: the first one that exists, because published packages often lack the
-/// source files that they name for bun.
+/// Finds the file of an installed plugin that is to be loaded: the first one that exists, because published packages
+/// often lack the source files that they name for bun.
 pub(crate) fn plugin_entry(files: &dyn ImportFiles, folder: &Path) -> Option<PathBuf> {
-    // Packages with parts for opencode's server and for its screen export them separately.
+    // Packages with parts for opencode's server and for its TUI export them separately.
     let server = package_files(files, folder, "/server").into_iter().next();
     server.or_else(|| package_files(files, folder, "").into_iter().next())
 }
@@ -455,7 +460,7 @@ mod tests {
         check("@a/b/part", "@a/b in /p/node_modules/@a/b");
         check("left-pad", "no package left-pad");
         check("fs", "node:fs");
-        check("fs/promises", "node:fs/promises");
+        check("fs/promises", "provided fs_promises.mjs");
         check("node:path", "node:path");
         check("bun", "provided bun.mjs");
         check("bun:sqlite", "provided sqlite.mjs");
