@@ -1,9 +1,9 @@
-//! Shows what the three protocols send and understand, so that other programs can check it. `cargo xtask e2e` compares it
-//! with the types of the providers' own libraries.
+//! Shows what the three protocols send and understand, so that other programs can check it. `cargo xtask e2e` compares
+//! it with the types of the providers' own libraries.
 //!
 //! - `protocols bodies COUNT` prints request bodies of generated transcripts, one JSON object per line.
-//! - `protocols replies` reads one JSON object per line, `{"protocol": "chat", "events": ["…"]}`, and prints the reply that
-//!   the events make.
+//! - `protocols replies` reads one JSON object per line, `{"protocol": "chat", "events": ["…"]}`, and prints the reply
+//!   that the events make.
 #![expect(clippy::print_stdout, reason = "the output of a command-line program")]
 
 use std::io::BufRead;

@@ -19,8 +19,8 @@ pub fn check(schema: &RawValue, answer: &str) -> Result<(), String> {
         let describe = |member: &UnknownParameter| format!("{} is not in the schema", member.path);
         problems.extend(findings.unknown.iter().map(describe));
     }
-    // Validation converts unambiguous values, like "1" to 1. That is fine for tool arguments, but not for an answer, which a
-    // program reads.
+    // Validation converts unambiguous values, like "1" to 1. That is fine for tool arguments, but not for an answer,
+    // which a program reads.
     conversions(&given, &corrected, "", &mut problems);
     if problems.is_empty() { Ok(()) } else { Err(problems.join("; ")) }
 }

@@ -77,7 +77,8 @@ mod tests {
         CallBlock { id, name: name.into(), arguments: arguments.into(), form: CallForm::Json }
     }
 
-    /// Calls are written as `name arguments`. `expected` is the number of the first call that is repeated too often, from 1.
+    /// Calls are written as `name arguments`. `expected` is the number of the first call that is repeated too often,
+    /// from 1.
     #[track_caller]
     fn check(calls: &[&str], expected: Option<usize>) {
         let mut detector = RepeatDetector::default();

@@ -1,7 +1,7 @@
 //! Shortens a transcript that no longer fits into the context window, in two stages:
 //!
-//! 1. Old outputs of tools are left out. They are left out all at once, because each change of old messages invalidates the
-//!    provider's prompt cache.
+//! 1. Old outputs of tools are left out. They are left out all at once, because each change of old messages invalidates
+//!    the provider's prompt cache.
 //! 2. The older part of the transcript is replaced with a summary that the model writes.
 
 use crate::compose;
@@ -10,10 +10,10 @@ use crate::model::estimate_tokens;
 
 /// Number of newest turns that keep their outputs in the first stage.
 const TURNS_WITH_OUTPUTS: usize = 2;
-/// Maximum size of the newest items, which are kept verbatim after a summary: in tokens, and as a fraction of the context
-/// window (4 is a quarter).
+/// Maximum size of the tail: the newest items, which are kept verbatim after a summary.
 const MAX_TAIL_TOKENS: u64 = 15_000;
-const MAX_TAIL_SHARE: u64 = 4;
+/// The tail has at most this part of the context window: 4 means a quarter.
+const TAIL_DIVISOR: u64 = 4;
 /// Maximum number of characters of a result that are passed to the summarizing model.
 const MAX_RESULT_CHARS: usize = 2_000;
 /// Estimated tokens of an image.
@@ -50,18 +50,19 @@ pub fn block_tokens(block: &Block) -> u64 {
     }
 }
 
-/// Plans the first stage. Returns the item to append and the number of tokens that it saves, or `None` if it saves nothing.
-pub fn clear_outputs(entries: &[Entry]) -> Option<(Item, u64)> {
+/// Plans the first stage. Returns the item to append and the number of tokens that it saves, or `None` if it saves
+/// nothing.
+pub fn plan_clearing(entries: &[Entry]) -> Option<(Item, u64)> {
     let visible = compose::sent_entries(entries);
     let is_user = |entry: &&&Entry| matches!(entry.item, Item::User { .. });
     let before = visible.iter().rev().filter(is_user).nth(TURNS_WITH_OUTPUTS - 1)?.seq;
-    let cleared_already = visible.iter().filter_map(|entry| match &entry.item {
+    let cleared_before = visible.iter().filter_map(|entry| match &entry.item {
         Item::OutputsCleared { before } => Some(*before),
         _ => None,
     });
-    let cleared_already = cleared_already.max().unwrap_or(0);
+    let cleared_before = cleared_before.max().unwrap_or(0);
     let outputs = visible.iter().filter(|entry| {
-        matches!(entry.item, Item::Result(_)) && (cleared_already..before).contains(&entry.seq)
+        matches!(entry.item, Item::Result(_)) && (cleared_before..before).contains(&entry.seq)
     });
     let saved: u64 = outputs.map(|entry| item_tokens(&entry.item).saturating_sub(20)).sum();
     (saved > 0).then_some((Item::OutputsCleared { before }, saved))
@@ -80,11 +81,11 @@ pub struct SummaryPlan {
 
 /// Returns how many tokens are kept verbatim in a context window of this size.
 pub fn max_tail(window: u64) -> u64 {
-    MAX_TAIL_TOKENS.min(window / MAX_TAIL_SHARE)
+    MAX_TAIL_TOKENS.min(window / TAIL_DIVISOR)
 }
 
-/// Plans the second stage. `max_tail` is the number of tokens that are kept verbatim. Returns `None` if there is nothing to
-/// summarize.
+/// Plans the second stage. `max_tail` is the number of tokens that are kept verbatim. Returns `None` if there is
+/// nothing to summarize.
 pub fn plan_summary(entries: &[Entry], max_tail: u64) -> Option<SummaryPlan> {
     let visible = compose::sent_entries(entries);
     let end = entries.last().map_or(0, |entry| entry.seq + 1);
@@ -192,14 +193,14 @@ mod tests {
 
     #[test]
     fn old_outputs_are_cleared_once() {
-        assert!(clear_outputs(&entries("ua", 4_000)).is_none());
+        assert!(plan_clearing(&entries("ua", 4_000)).is_none());
         let mut all = entries("uauaua", 4_000);
-        let Some((Item::OutputsCleared { before }, saved)) = clear_outputs(&all) else {
+        let Some((Item::OutputsCleared { before }, saved)) = plan_clearing(&all) else {
             panic!("nothing to clear")
         };
         assert_eq!((before, saved), (4, 990));
         all.push(Entry { seq: 20, item: Item::OutputsCleared { before } });
-        assert!(clear_outputs(&all).is_none());
+        assert!(plan_clearing(&all).is_none());
     }
 
     #[test]

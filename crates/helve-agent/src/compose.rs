@@ -1,7 +1,7 @@
 //! Builds the messages of a request from a transcript.
 //!
-//! The request is valid even if the session was interrupted: every call has exactly one result, and content that the model
-//! does not support is left out.
+//! The request is valid even if the session was interrupted: every call has exactly one result, and content that the
+//! model does not support is left out.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -53,8 +53,8 @@ pub fn messages<'a>(entries: &'a [Entry], target: &Target<'a>) -> Vec<Message<'a
 /// The entries of a transcript that are sent. Undone and summarized entries are left out.
 struct TranscriptView<'a> {
     entries: Vec<&'a Entry>,
-    /// Results by the id of the call and the position of the result. An id may be used twice; the result of a call is the first
-    /// one after it.
+    /// Results by the id of the call and the position of the result. An id may be used twice; the result of a call is
+    /// the first one after it.
     results: BTreeMap<(&'a str, u64), &'a CallResult>,
     /// Outputs before this position are replaced with one line each.
     cleared_before: u64,

@@ -1,5 +1,5 @@
-//! Plans undo and redo of turns, and finds calls that have no result because the session was interrupted. Nothing here does
-//! I/O.
+//! Plans undo and redo of turns, and finds calls that have no result because the session was interrupted. Nothing here
+//! does I/O.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ pub struct UndoPlan {
     /// The text of the message.
     pub prompt: String,
     /// The calls after the message, oldest first.
-    pub calls: Vec<MadeCall>,
+    pub calls: Vec<TranscriptCall>,
 }
 
 /// A call in a transcript.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MadeCall {
+pub struct TranscriptCall {
     /// The position of the message that made it.
     pub seq: u64,
     pub call: CallBlock,
@@ -64,7 +64,8 @@ pub fn plan_undo_of(entries: &[Entry], messages: usize) -> Option<UndoPlan> {
     Some(UndoPlan { from, prompt, calls: later.flat_map(made_calls).collect() })
 }
 
-/// Plans to redo what was undone last. Returns `None` if nothing was undone, or if the conversation has continued since.
+/// Plans to redo what was undone last. Returns `None` if nothing was undone, or if the conversation has continued
+/// since.
 pub fn plan_redo(entries: &[Entry]) -> Option<RedoPlan> {
     let redone: BTreeSet<u64> = entries
         .iter()
@@ -80,14 +81,14 @@ pub fn plan_redo(entries: &[Entry]) -> Option<RedoPlan> {
         _ => None,
     })?;
     let undone_positions = compose::undone_positions(entries);
-    let went_on = entries.iter().any(|entry| {
-        let is_said = matches!(
+    let has_continued = entries.iter().any(|entry| {
+        let is_conversation = matches!(
             entry.item,
             Item::User { .. } | Item::Assistant(_) | Item::Result(_) | Item::Summary { .. }
         );
-        is_said && entry.seq > plan.undone && !undone_positions.contains(&entry.seq)
+        is_conversation && entry.seq > plan.undone && !undone_positions.contains(&entry.seq)
     });
-    (!went_on).then_some(plan)
+    (!has_continued).then_some(plan)
 }
 
 /// Returns the entries that come back if the `Undone` item at a position is redone.
@@ -107,9 +108,9 @@ pub fn redone_entries(entries: &[Entry], undone: u64) -> Vec<&Entry> {
 }
 
 /// Returns the calls without a result, oldest first.
-pub fn unanswered(entries: &[Entry]) -> Vec<MadeCall> {
+pub fn unanswered(entries: &[Entry]) -> Vec<TranscriptCall> {
     let undone_positions = compose::undone_positions(entries);
-    let mut open: Vec<MadeCall> = Vec::new();
+    let mut open: Vec<TranscriptCall> = Vec::new();
     for entry in entries.iter().filter(|entry| !undone_positions.contains(&entry.seq)) {
         match &entry.item {
             Item::Assistant(_) => open.extend(made_calls(entry)),
@@ -126,10 +127,10 @@ pub fn unanswered(entries: &[Entry]) -> Vec<MadeCall> {
     open
 }
 
-fn made_calls(entry: &Entry) -> Vec<MadeCall> {
+fn made_calls(entry: &Entry) -> Vec<TranscriptCall> {
     match &entry.item {
         Item::Assistant(message) => {
-            let made = |call: &CallBlock| MadeCall { seq: entry.seq, call: call.clone() };
+            let made = |call: &CallBlock| TranscriptCall { seq: entry.seq, call: call.clone() };
             message.calls().map(made).collect()
         }
         Item::User { .. }

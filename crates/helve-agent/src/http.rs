@@ -32,7 +32,7 @@ const MAX_PROBE: usize = 4 << 20;
 /// How long a probe of a local server may take.
 const PROBE_TIME: Duration = Duration::from_secs(1);
 
-/// The address and credentials of a provider.
+/// The URL and credentials of a provider.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     pub base_url: String,

@@ -26,7 +26,8 @@ impl Inbox {
         self.add(Delivery::Steer, text.into());
     }
 
-    /// Adds a message. The model receives it when it would end the turn, one message at a time.
+    /// Adds a message. It is delivered when the model would otherwise end the turn; queued messages are delivered one
+    /// at a time.
     pub fn queue(&self, text: impl Into<String>) {
         self.add(Delivery::Queue, text.into());
     }
@@ -49,16 +50,16 @@ impl Inbox {
         waiting.into_iter().map(|message| message.text).collect()
     }
 
-    /// Returns the next message for the next request. It waits in the store until it is part of the transcript.
+    /// Takes the next steering message, for the coming request. It stays in the store until the transcript contains it.
     pub(crate) fn next(&self) -> Option<WaitingMessage> {
         let mut waiting = self.waiting.lock();
         let position = waiting.iter().position(|it| it.delivery == Delivery::Steer)?;
         Some(waiting.remove(position))
     }
 
-    /// Whether a message waits, so that the turn goes on although the model has answered. If only queued messages wait, the
-    /// oldest is delivered next.
-    pub(crate) fn wants_another_step(&self) -> bool {
+    /// Returns whether the turn must continue because a message is waiting. If all waiting messages are queued,
+    /// promotes the oldest one, so that [`Inbox::next`] returns it.
+    pub(crate) fn prepare_next_step(&self) -> bool {
         let mut waiting = self.waiting.lock();
         if !waiting.iter().any(|it| it.delivery == Delivery::Steer)
             && let Some(first) = waiting.first_mut()

@@ -25,10 +25,11 @@ pub enum Item {
     Summary { text: String, kept: Vec<u64>, tail: u64 },
     /// Replaces each output before this position with one line.
     OutputsCleared { before: u64 },
-    /// The provider rejected an image or document, which is replaced with a sentence. It is the part with index `part` of the
-    /// item at position `seq`.
+    /// The provider rejected an image or document, which is replaced with a sentence. It is the part with index `part`
+    /// of the item at position `seq`.
     MediaRejected { seq: u64, part: usize },
-    /// A person undid all items from this position on. `call` is the call that restored changed files, if there were any.
+    /// A person undid all items from this position on. `call` is the call that restored changed files, if there were
+    /// any.
     Undone {
         from: u64,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,14 +121,15 @@ pub enum Protocol {
 #[serde(rename_all = "snake_case")]
 pub enum Block {
     Text(String),
-    /// The reasoning of the model. `raw` is the provider's own form; it is sent back unchanged, and only to the same model.
+    /// The reasoning of the model. `raw` is the provider's own form; it is sent back unchanged, and only to the same
+    /// model.
     Reasoning {
         text: String,
         raw: Option<Box<RawValue>>,
     },
     Call(CallBlock),
-    /// What the text that follows is for, in the provider's terms (`commentary`, `final_answer`). It is sent back to the
-    /// same model.
+    /// What the text that follows is for, in the provider's terms (`commentary`, `final_answer`). It is sent back to
+    /// the same model.
     Phase(String),
     /// A block that Helve does not know. It is sent back unchanged to the same model.
     Other(Box<RawValue>),

@@ -23,7 +23,7 @@ pub struct ActiveModel {
     pub settings: ModelSettings,
     /// The size of the context window in tokens.
     pub window: u64,
-    /// Whether nothing is known about the window, so that a local server is asked for it.
+    /// Whether `window` is only an assumption. In that case, a local server is asked for the real size.
     pub is_window_assumed: bool,
     /// `None` if the price is not known.
     pub prices: Option<Prices>,

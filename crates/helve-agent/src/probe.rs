@@ -38,8 +38,8 @@ pub(crate) fn is_ollama(version: &Value) -> bool {
     version["version"].is_string() && version.as_object().is_some_and(|members| members.len() == 1)
 }
 
-/// Finds the window in the answer of Ollama to `POST /api/show`. Only a configured window counts: without one, Ollama uses a small default,
-/// however large the model's own window is.
+/// Finds the window in the answer of Ollama to `POST /api/show`. Only a configured window counts: without one, Ollama
+/// uses a small default, however large the model's own window is.
 pub(crate) fn ollama(shown: &Value) -> Option<u64> {
     let parameters = shown["parameters"].as_str()?;
     parameters.lines().find_map(|line| {

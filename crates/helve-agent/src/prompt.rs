@@ -6,7 +6,8 @@ use std::path::Path;
 /// The system prompt, which is the same for all models.
 pub const BASE: &str = include_str!("prompt.txt");
 
-/// Returns the first note of a session. It contains the date, so it is not part of the system prompt, which must not change.
+/// Returns the first note of a session. It contains the date, so it is not part of the system prompt, which must not
+/// change.
 pub fn environment(root: &Path, is_git: bool, platform: &str, date: &str) -> String {
     let git = if is_git { "yes" } else { "no" };
     format!(

@@ -34,8 +34,8 @@ impl EndpointSecrets {
         self.0.iter().any(|secret| text.contains(secret))
     }
 
-    /// Removes the secrets from texts and calls. Blocks in the provider's own form cannot be changed, because they may be
-    /// signed; one that contains a secret is dropped.
+    /// Removes the secrets from texts and calls. Blocks in the provider's own form cannot be changed, because they may
+    /// be signed; one that contains a secret is dropped.
     pub(crate) fn redact_reply(&self, mut reply: ModelReply) -> ModelReply {
         reply.blocks.retain(|block| !matches!(block, Block::Other(raw) if self.is_in(raw.get())));
         for block in &mut reply.blocks {

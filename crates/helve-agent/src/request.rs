@@ -35,7 +35,8 @@ pub struct ToolDefinition {
 pub enum ToolInput {
     /// An object with this JSON schema.
     Json(Box<RawValue>),
-    /// Text with this grammar, in the syntax of Lark. If a protocol supports only objects, the text is in the field `field`.
+    /// Text with this grammar, in the syntax of Lark. If a protocol supports only objects, the text is in the field
+    /// `field`.
     Text { grammar: String, field: String, about: String },
 }
 
@@ -77,7 +78,7 @@ pub struct Quirks {
 }
 
 impl Quirks {
-    /// Returns what is known of a server by its address, and of a model by its name: a model has the same quirks whichever
+    /// Returns what is known of a server by its URL, and of a model by its name: a model has the same quirks whichever
     /// server offers it.
     pub fn known(base_url: &str, model: &str) -> Self {
         let is_named = |names: &[&str]| {
@@ -119,8 +120,8 @@ pub enum AssistantPart<'a> {
     /// Reasoning of the model that the request goes to, in the provider's own form.
     Reasoning(&'a RawValue),
     Call(CallPart<'a>),
-    /// The purpose of the text that follows, in the words of the model that gets this request. Only the Responses protocol
-    /// has it.
+    /// The purpose of the text that follows, in the words of the model that gets this request. Only the Responses
+    /// protocol has it.
     Phase(&'a str),
     /// A block of the model that the request goes to, of a kind that Helve does not know.
     Other(&'a RawValue),

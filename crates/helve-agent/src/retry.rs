@@ -14,7 +14,8 @@ const MAX_SERVER_WAIT: Duration = Duration::from_secs(120);
 
 /// Returns the wait before retry number `retry`, counted from 1; `None` if a retry would not help.
 ///
-/// `first` is the wait before the first retry, unless the server asks for another one. `jitter` is a random number between 0 and 1, so that many clients do not retry at the same moment.
+/// `first` is the wait before the first retry, unless the server asks for a different wait. `jitter` is a random number
+/// between 0 and 1, so that many clients do not retry at the same moment.
 pub fn wait_before(
     retry: u32,
     failure: &Failure,

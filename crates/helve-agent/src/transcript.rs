@@ -96,8 +96,8 @@ impl Transcript {
         self.reported = None;
     }
 
-    /// Returns the size of the next request in tokens: the number that the provider reported last plus an estimate for newer items. `fixed`
-    /// is the estimate for the system prompt and the tools.
+    /// Returns the size of the next request in tokens: the number that the provider reported last plus an estimate for
+    /// newer items. `fixed` is the estimate for the system prompt and the tools.
     pub fn context_tokens(&self, fixed: u64) -> u64 {
         match self.reported {
             // Whatever changes earlier items resets `reported`, so the newer ones are simply added.

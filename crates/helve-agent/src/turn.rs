@@ -414,7 +414,7 @@ impl Turn<'_> {
         progress: &mut Progress,
         is_last: bool,
     ) -> Result<Next, StoreError> {
-        if self.inbox.wants_another_step() {
+        if self.inbox.prepare_next_step() {
             return Ok(Next::Continue);
         }
         if let Some(problems) = self.schema_problems() {

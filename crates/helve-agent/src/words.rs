@@ -3,7 +3,8 @@
 /// The result of a call that was interrupted, if nothing else is known about it.
 pub(crate) const INTERRUPTED: &str = "interrupted: the program ended before this call finished";
 pub(crate) const NO_OUTPUT: &str = "(no output)";
-/// The first message of a request that would otherwise start with a message of the model. Providers require a user message.
+/// The first message of a request that would otherwise start with a message of the model. Providers require a user
+/// message.
 pub(crate) const CONTINUES: &str = "(The conversation continues.)";
 pub(crate) const OLDER_IMAGE: &str = "[an older image is left out]";
 pub(crate) const REJECTED_MEDIA: &str = "[left out: the provider rejected this image or document]";
@@ -39,8 +40,8 @@ pub(crate) fn cleared(title: &str, lines: usize, saved: Option<&str>) -> String 
     format!("[{title}: {lines} lines, left out{saved}]")
 }
 
-/// Returns the message that replaces the older part of a conversation. `session_state` is what the model must still know
-/// besides the summary, such as the to-do list.
+/// Returns the message that replaces the older part of a conversation. `session_state` is what the model must still
+/// know besides the summary, such as the to-do list.
 pub(crate) fn summary(summary: &str, session_state: &str) -> String {
     let text = format!("Summary of the conversation so far:\n{summary}\n\n{session_state}");
     text.trim_end().to_string()
@@ -78,7 +79,7 @@ pub(crate) fn answer_not_matching(problems: &str) -> String {
 /// Returns a message with the report of a task that the user gave to a sub-agent.
 pub fn task_report(description: &str, agent: &str, report: &str) -> String {
     format!(
-        "I gave this task to the agent \"{agent}\": {description}\nIts report:\n\n{report}\n\nSummarize the result, and go on \
+        "I gave this task to the agent \"{agent}\": {description}\nIts report:\n\n{report}\n\nSummarize the result, and continue \
          with your work if there is any."
     )
 }

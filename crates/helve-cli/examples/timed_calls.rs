@@ -1,8 +1,8 @@
 //! Makes calls through the library and measures them, for `cargo xtask bench`.
 //!
 //! Each line of standard input is a call: `{"tool": "edit", "arguments": {…}}`. The answer is a line
-//! `{"nanoseconds": …, "text": "…"}`, without the time for reading the line and for printing the answer. The folder is the
-//! current one, and edits are allowed.
+//! `{"nanoseconds": …, "text": "…"}`, without the time for reading the line and for printing the answer. The folder is
+//! the current one, and edits are allowed.
 #![expect(clippy::print_stdout, reason = "an example prints to the terminal")]
 
 use std::time::Instant;

@@ -133,8 +133,8 @@ pub(crate) enum CliCommand {
     },
     /// Undo the last change, or what a call changed; `helve redo` takes an undo back
     ///
-    /// Repeated, it goes further back. Later changes to other lines are kept. If the same lines changed since, nothing is
-    /// undone without `--force`.
+    /// Repeated, it goes further back. Later changes to other lines are kept. If the same lines changed since, nothing
+    /// is undone without `--force`.
     Undo {
         /// The call, or the beginning or end of its id; the default is the last change that is in effect
         call: Option<String>,
@@ -184,8 +184,8 @@ pub(crate) enum CliCommand {
     Serve(ServeArgs),
     /// Add Helve to the configuration of another program, such as claude-code or codex
     ///
-    /// Shows the change and writes it. Nothing else in the file is changed, and another server of the same name is never
-    /// overwritten.
+    /// Shows the change and writes it. Nothing else in the file is changed, and another server of the same name is
+    /// never overwritten.
     Install(InstallArgs),
     /// Print a completion script for a shell
     Completions { shell: clap_complete::Shell },
@@ -211,7 +211,7 @@ pub(crate) struct RunArgs {
     /// Model, as PROVIDER/MODEL; with --base-url, as the provider calls it
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// Address of a provider that is not configured, without the path of the protocol
+    /// URL of a provider that is not configured, without the path of the protocol
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// With --base-url: protocol of the provider
@@ -298,7 +298,7 @@ pub(crate) enum SessionsCommand {
         /// The session; the default is all
         id: Option<String>,
     },
-    /// Delete what was said in a session; changes of files stay in the journal
+    /// Delete what was said in a session; file changes stay in the journal
     Delete { id: String },
 }
 
@@ -415,7 +415,7 @@ pub(crate) enum InstallClient {
 /// What is allowed without asking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum InstallPermission {
-    /// Helve's default rules: reading is allowed, changes are asked about
+    /// Helve's default rules: reading is allowed, changes need approval
     Ask,
     /// Also changes to files in the folder
     Workspace,

@@ -60,8 +60,7 @@ fn setting_lines(toolbox: &Toolbox, with_defaults: bool) -> Vec<SettingLine> {
         return config.explain().filter(|line| !is_builtin(line)).collect();
     }
     let mut lines = toolbox.default_settings();
-    lines
-        .extend(config.explain().filter(|line| !is_builtin(line) || toolbox.is_about_a_tool(line)));
+    lines.extend(config.explain().filter(|line| !is_builtin(line) || toolbox.applies_here(line)));
     lines
 }
 

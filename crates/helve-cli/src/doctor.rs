@@ -198,19 +198,20 @@ async fn scripts(toolbox: &helve::Toolbox) -> Vec<Finding> {
     findings
 }
 
-/// Says what a plugin gave.
+/// Says what a plugin provides.
 fn plugin(summary: &PluginSummary) -> Finding {
     let PluginSummary { file, hooks, tools, unused } = summary;
     let parts = [("hooks", hooks), ("tools", tools), ("without effect", unused)];
-    let given = parts.iter().filter(|(_, names)| !names.is_empty());
-    let given: Vec<String> =
-        given.map(|(kind, names)| format!("{kind}: {}", names.join(", "))).collect();
+    let provided = parts.iter().filter(|(_, names)| !names.is_empty());
+    let provided: Vec<String> =
+        provided.map(|(kind, names)| format!("{kind}: {}", names.join(", "))).collect();
     let health = match hooks.is_empty() && tools.is_empty() {
         true => Health::Note,
         false => Health::Good,
     };
-    let given = if given.is_empty() { "no hooks and no tools".into() } else { given.join("; ") };
-    Finding::new("plugin", health, format!("{}: {given}", file.display()))
+    let provided =
+        if provided.is_empty() { "no hooks and no tools".into() } else { provided.join("; ") };
+    Finding::new("plugin", health, format!("{}: {provided}", file.display()))
 }
 
 /// Lists the keys of the configuration that have no effect, each once.

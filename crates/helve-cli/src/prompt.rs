@@ -62,8 +62,8 @@ impl Person for Terminal {
     }
 }
 
-/// Shows a question and waits for one of these keys. Returns `None` for Ctrl-C or a terminal that cannot be read. `n` and
-/// Escape also give `None`, unless `n` is one of `keys`.
+/// Shows a question and waits for one of these keys. Returns `None` for Ctrl-C or a terminal that cannot be read. `n`
+/// and Escape also give `None`, unless `n` is one of `keys`.
 pub(crate) async fn choose(question: &str, keys: &'static [char]) -> Option<char> {
     let question = question.to_string();
     let chosen = tokio::task::spawn_blocking(move || -> std::io::Result<Option<char>> {
@@ -89,7 +89,7 @@ pub(crate) async fn approve_together(asks: &[Ask]) -> Option<char> {
     let listed: String = asks.iter().map(listed).collect();
     let calls = asks.len();
     let question = format!(
-        "\n{BOLD}{calls} calls wait for permission:{PLAIN}\n{listed}{BOLD}[y] allow all once{PLAIN}  [o] one by one  [n] none: "
+        "\n{BOLD}{calls} calls are waiting for permission:{PLAIN}\n{listed}{BOLD}[y] allow all once{PLAIN}  [o] one by one  [n] none: "
     );
     choose(&question, &['y', 'o', 'n']).await
 }
@@ -141,7 +141,7 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
     let lasting_answers =
         if lasting { "[s] this session  [p] this project  [e] everywhere  " } else { "" };
     let mut err = anstream::stderr().lock();
-    // The progress of the call may stand in this line.
+    // This line may still show the progress of the call.
     write!(err, "\x1b[2K{question}")?;
     err.flush()?;
     // Enabled before the choices are written, so that a key pressed early is not echoed.

@@ -16,7 +16,7 @@ use crate::args::{ExportFormat, GlobalArgs, SessionsCommand};
 use crate::history::ago;
 use crate::output::{self, BOLD, CYAN, DIM, PLAIN, RED};
 
-/// The most lines of a result that are shown.
+/// Maximum number of lines shown per result.
 const MAX_RESULT_LINES: usize = 12;
 
 pub(crate) async fn run(
@@ -24,15 +24,15 @@ pub(crate) async fn run(
     command: Option<&SessionsCommand>,
 ) -> anyhow::Result<Exit> {
     let toolbox = common.toolbox().await?;
-    let ran = run_command(common, &toolbox, command).await;
+    let outcome = run_command(common, &toolbox, command).await;
     toolbox.close().await;
-    match ran {
+    match outcome {
         // Exits with the code for a failure, not with that for wrong usage.
         Err(error) if error.downcast_ref::<SessionError>().is_some() => {
             output::error(&format!("{error:#}"));
             Ok(Exit::Failed)
         }
-        ran => ran,
+        outcome => outcome,
     }
 }
 
@@ -247,7 +247,7 @@ fn format_totals(totals: &ModelTotals) -> String {
     };
     let estimated = match totals.estimated {
         0 => String::new(),
-        estimated => format!(" {DIM}({estimated} requests estimated){PLAIN}"),
+        estimated => format!(" {DIM}(token counts of {estimated} requests are estimated){PLAIN}"),
     };
     format!(
         "{BOLD}{}/{}{PLAIN}  {} requests, {input} tokens in ({cached} % from a cache), {} out, {cost}{estimated}\n",

@@ -20,7 +20,7 @@ pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exi
     } else if toolbox.trust() == TrustState::NothingToTrust {
         toolbox.give_trust().await?;
         format!(
-            "{root} has no configuration, so there is nothing to trust in it. `helve run` now uses the instruction files (AGENTS.md) of its subfolders."
+            "{root} has no configuration that needs trust. It is trusted from now on: `helve run` also follows instruction files (AGENTS.md) in its subfolders."
         )
     } else if !confirm(common, &toolbox).await {
         toolbox.close().await;
@@ -47,7 +47,7 @@ pub(crate) async fn run(common: &GlobalArgs, remove: bool) -> anyhow::Result<Exi
             false => format!("Changes since you last trusted it:\n{changed}"),
         };
         format!(
-            "{changed}{root} is now trusted: its configuration may now allow actions that you would otherwise be asked about, `helve run` follows its instruction files, and its custom tools and plugins are loaded.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."
+            "{changed}{root} is now trusted: its configuration may now allow actions that would otherwise need your approval, `helve run` follows its instruction files, and its custom tools and plugins are loaded.\n{lines}If one of these files changes, the folder is untrusted until you trust it again."
         )
     };
     // If the store could not save the trust, the command must not report success.

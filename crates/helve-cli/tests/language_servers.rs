@@ -28,15 +28,15 @@ impl Project {
     /// A project with the fake server in a mode.
     fn with_server(mode: &str, milliseconds: u64, files: &[(&str, &str)]) -> Self {
         let server = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/language_servers/server.py");
-        let pids = tempfile::NamedTempFile::new().unwrap().into_temp_path().keep().unwrap();
+        let pid_file = tempfile::NamedTempFile::new().unwrap().into_temp_path().keep().unwrap();
         let lsp = json!({"fake": {
-            "command": ["python3", server, mode, pids],
+            "command": ["python3", server, mode, pid_file],
             "extensions": [".fake"],
             "initialization": {"fake": {"level": "high"}},
         }});
         let edit = json!({"diagnostics_timeout": milliseconds});
         let project = Self::new(&json!({"lsp": lsp, "edit": edit}), files);
-        project.write(".git/pids", pids.to_str().unwrap());
+        project.write(".git/pid_file_path", pid_file.to_str().unwrap());
         project
     }
 
@@ -74,7 +74,7 @@ impl Project {
 
     /// Ids of the processes that servers started and that are still there.
     fn live_processes(&self) -> Vec<String> {
-        let pid_file = fs::read_to_string(self.root.path().join(".git/pids")).unwrap();
+        let pid_file = fs::read_to_string(self.root.path().join(".git/pid_file_path")).unwrap();
         let pids = fs::read_to_string(pid_file).unwrap_or_default();
         let is_live = |pid: &&str| {
             let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -294,8 +294,8 @@ async fn a_server_that_ended_is_not_started_again_at_once() {
     for (old, new) in [("fine", "1"), ("1", "2"), ("2", "3")] {
         assert_eq!(edit(&toolbox, "a.fake", old, new).await, [""; 0]);
     }
-    let pids = fs::read_to_string(project.root.path().join(".git/pids")).unwrap();
-    assert_eq!(fs::read_to_string(pids).unwrap().lines().count(), 1);
+    let pid_file = fs::read_to_string(project.root.path().join(".git/pid_file_path")).unwrap();
+    assert_eq!(fs::read_to_string(pid_file).unwrap().lines().count(), 1);
     toolbox.close().await;
 }
 
@@ -305,8 +305,8 @@ async fn nothing_is_started_in_a_folder_that_is_not_trusted() {
     let toolbox = project.open().await;
     assert_eq!(edit(&toolbox, "a.fake", "fine", "ERR").await, [""; 0]);
     toolbox.close().await;
-    let pids = fs::read_to_string(project.root.path().join(".git/pids")).unwrap();
-    assert_eq!(fs::read_to_string(pids).unwrap_or_default(), "");
+    let pid_file = fs::read_to_string(project.root.path().join(".git/pid_file_path")).unwrap();
+    assert_eq!(fs::read_to_string(pid_file).unwrap_or_default(), "");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -390,7 +390,7 @@ async fn a_rename_changes_all_files_or_none_and_can_be_undone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_rename_that_may_not_change_one_file_changes_none() {
+async fn a_rename_that_is_denied_one_of_its_files_changes_none() {
     let files = [("a.fake", "foo\n"), ("other.fake", "o\n")];
     let project = Project::with_server("plain", LONG, &files);
     project.set("permission", json!({"edit": {"other.fake": "deny"}}));
@@ -414,7 +414,8 @@ async fn a_file_is_formatted_by_its_server() {
     toolbox.close().await;
 }
 
-/// Edits a file while a shell script is its formatter; `$1` is the path. Returns the answer, the file, and all names.
+/// Edits a file while a shell script is its formatter; `$1` is the path. Returns the answer, the content of the file,
+/// and the names of all files.
 async fn format_with(script: &str) -> (String, String, Vec<String>) {
     let command = json!(["sh", "-c", script, "sh", "$FILE"]);
     let formatter = json!({"mine": {"command": command, "extensions": [".txt"]}});
@@ -473,7 +474,8 @@ async fn a_formatter_that_fails_never_harms_the_file() {
     }
 }
 
-/// Writes a file while shell scripts are installed as programs in the project. Returns the file afterwards.
+/// Writes a file while shell scripts are installed as programs in the project. Returns the content of the file
+/// afterwards.
 async fn format_with_programs(programs: &[(&str, &str)], file: &str) -> String {
     use std::os::unix::fs::PermissionsExt;
     let config = json!({"formatter": true, "lsp": false});

@@ -1,7 +1,8 @@
 //! Runs the custom tools of `corpus/tools` on node, or on the program that `HELVE_TEST_JAVASCRIPT` names.
 //!
-//! The first lines of a file say what to expect: `// call: ARGUMENTS` or `// call ID: ARGUMENTS`, then `// => OUTPUT`; an
-//! output that begins with `!` is an error. `// problem: START` is the beginning of the reason why a file is not used.
+//! The first lines of a file say what to expect: `// call: ARGUMENTS` or `// call ID: ARGUMENTS`, then `// => OUTPUT`;
+//! an output that begins with `!` is an error. `// problem: START` is the beginning of the reason why a file is not
+//! used.
 #![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![expect(clippy::disallowed_methods, reason = "the tools are real files in a real folder")]
 
@@ -479,7 +480,7 @@ async fn blocking_tools_and_hooks_are_ended_at_their_limits() {
     ]);
     let toolbox = project.open_trusted().await;
     for (id, expected) in [
-        ("endless", "the setting \"javascript.timeout\" is the limit"),
+        ("endless", "the limit is the setting \"javascript.timeout\""),
         ("looped", "it did not answer within 0.25 s"),
         ("slow", "it did not answer within 0.25 s"),
     ] {

@@ -26,7 +26,7 @@ pub struct DiagnosticReport {
     /// Number of problems that are not listed.
     pub left_out: usize,
     /// Programs that have not checked the change yet.
-    pub unchecked: Vec<UncheckedBy>,
+    pub unchecked: Vec<MissedCheck>,
 }
 
 impl DiagnosticReport {
@@ -40,9 +40,9 @@ impl DiagnosticReport {
     }
 }
 
-/// A program that did not check a change in time.
+/// A check that a program did not finish in time.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UncheckedBy {
+pub struct MissedCheck {
     pub program: String,
     pub reason: UncheckedReason,
 }

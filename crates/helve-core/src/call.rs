@@ -16,7 +16,8 @@ pub struct ToolCall {
     pub input: Input,
     pub origin: Origin,
     pub mode: CallMode,
-    /// Answers to asks, sent along with the call. A client that cannot wait for an ask repeats the call with the answer.
+    /// Answers to asks, sent along with the call. A client that cannot wait for an ask repeats the call with the
+    /// answer.
     pub answers: HashMap<AskKey, Reply>,
 }
 
@@ -59,7 +60,7 @@ pub enum Origin {
 pub struct CallRef {
     pub id: Arc<str>,
     /// The outermost call: this call itself, or the one it is nested in.
-    pub root: Arc<str>,
+    pub root_call: Arc<str>,
     pub session: Arc<str>,
     pub agent: String,
     pub tool: String,

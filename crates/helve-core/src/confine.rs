@@ -79,8 +79,8 @@ pub struct LinkedWorktree {
     pub shared: Vec<PathBuf>,
 }
 
-/// Extends a plan so that a command can commit in a linked worktree, whose repository is outside the root. Settings and hooks
-/// stay protected.
+/// Extends a plan so that a command can commit in a linked worktree, whose repository is outside the root. Settings and
+/// hooks stay protected.
 pub fn allow_linked_worktree(plan: &mut SandboxPlan, root: &Path, linked: LinkedWorktree) {
     if !plan.writable.iter().any(|folder| folder == root) {
         return;

@@ -212,8 +212,8 @@ impl ToolContext {
         Box::pin(async move { task.await.map_err(|_panicked| words.panicked(&tool)) })
     }
 
-    /// Like [`ToolContext::compute`], for work on this many bytes. Work on a small text is done at once, because waking a
-    /// thread would take longer.
+    /// Like [`ToolContext::compute`], for work on this many bytes. Work on a small text is done at once, because waking
+    /// a thread would take longer.
     pub fn compute_on<T: Send + 'static>(
         &self,
         bytes: usize,

@@ -104,8 +104,8 @@ pub enum HookFault {
 /// Why a change was not applied.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CommitFailure {
-    /// The file has changed in the meantime, and the change cannot be rebased. `base` is the content that the change was
-    /// computed from, `now` the current content; both are `None` if they are unknown or there is no file.
+    /// The file has changed in the meantime, and the change cannot be rebased. `base` is the content that the change
+    /// was computed from, `now` the current content; both are `None` if they are unknown or there is no file.
     Stale {
         display_path: String,
         base: Option<Bytes>,

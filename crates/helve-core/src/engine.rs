@@ -102,7 +102,7 @@ impl Engine {
         results: UnboundedSender<(usize, ToolResult)>,
     ) {
         let run = |call| self.call(session, tools, call, cancel.child_token());
-        send_in_order(tools, calls, run, results).await;
+        run_and_send_results(tools, calls, run, results).await;
     }
 
     /// Asks for a permission that a call needs besides those of its tool, such as the permission to repeat the same
@@ -156,11 +156,11 @@ fn call_ref(
     answers: HashMap<AskKey, Reply>,
 ) -> CallRef {
     let id: Arc<str> = call.id.as_str().into();
-    let (depth, root) =
-        parent.map_or((0, id.clone()), |parent| (parent.depth + 1, parent.root.clone()));
+    let (depth, root_call) =
+        parent.map_or((0, id.clone()), |parent| (parent.depth + 1, parent.root_call.clone()));
     CallRef {
         id,
-        root,
+        root_call,
         session: session.id.clone(),
         agent: session.caller.agent.clone(),
         tool: call.name.clone(),
@@ -402,7 +402,8 @@ impl RunningCall {
         }
     }
 
-    /// Removes control sequences and cuts the text to the session's limits. The full text is saved, and a notice is added.
+    /// Removes control sequences and cuts the text to the session's limits. The full text is saved, and a notice is
+    /// added.
     async fn limit_output(&self, output: &mut ToolOutput) {
         for content in &mut output.content {
             if let Content::Text(text) = content
@@ -457,14 +458,14 @@ impl NestedCalls for RunningCall {
     }
 }
 
-/// Runs calls in order and returns their results in the same order. See [`send_in_order`].
+/// Runs calls in order and returns their results in the same order. See [`run_and_send_results`].
 async fn run_in_order(
     tools: &ToolSet,
     calls: Vec<ToolCall>,
     run: impl Fn(ToolCall) -> BoxFuture<'static, ToolResult>,
 ) -> Vec<ToolResult> {
     let (sender, mut receiver) = mpsc::unbounded_channel();
-    send_in_order(tools, calls, run, sender).await;
+    run_and_send_results(tools, calls, run, sender).await;
     let mut results = Vec::new();
     while let Some(result) = receiver.recv().await {
         results.push(result);
@@ -473,9 +474,9 @@ async fn run_in_order(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Runs calls in order. Adjacent calls of tools that allow it run in parallel. Sends each result as soon as its call has
-/// ended, with the position of the call.
-async fn send_in_order(
+/// Runs calls in order. Adjacent calls of tools that allow it run in parallel. Sends each result as soon as its call
+/// has ended, with the position of the call.
+async fn run_and_send_results(
     tools: &ToolSet,
     calls: Vec<ToolCall>,
     run: impl Fn(ToolCall) -> BoxFuture<'static, ToolResult>,

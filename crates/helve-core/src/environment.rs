@@ -1,8 +1,8 @@
-//! The environment of commands: which variables they inherit from Helve, which are set so that no program waits for input,
-//! and which values are secrets.
+//! The environment of commands: which variables they inherit from Helve, which are set so that no program waits for
+//! input, and which values are secrets.
 //!
-//! Commands inherit all variables, a core set, or none. Then `include` adds and `exclude` removes names by wildcard, and
-//! `set` sets values. Three rules apply always, unless `set` overrides a value:
+//! Commands inherit all variables, a core set, or none. Then `include` adds and `exclude` removes names by wildcard,
+//! and `set` sets values. Three rules apply always, unless `set` overrides a value:
 //! - variables that change what a judged command does ([`RUNS_CODE`]) are not inherited, unless `include` names one
 //!   without a wildcard;
 //! - nobody can answer a prompt, so editors, pagers and password prompts are replaced ([`NON_INTERACTIVE`]);

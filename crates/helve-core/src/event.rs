@@ -24,7 +24,7 @@ pub fn now() -> Millis {
 pub struct Event {
     pub call: Arc<str>,
     /// The outermost call: this call itself, or the one it is nested in.
-    pub root: Arc<str>,
+    pub root_call: Arc<str>,
     pub session: Arc<str>,
     pub at: Millis,
     pub kind: EventKind,
@@ -35,7 +35,7 @@ impl Event {
     pub fn now(call: &CallRef, kind: EventKind) -> Self {
         Self {
             call: call.id.clone(),
-            root: call.root.clone(),
+            root_call: call.root_call.clone(),
             session: call.session.clone(),
             at: now(),
             kind,

@@ -146,8 +146,8 @@ impl Files {
         true
     }
 
-    /// Returns paths of files with exactly this name anywhere below the root, as suggestions. Files whose reading needs an ask
-    /// or is denied are left out.
+    /// Returns paths of files with exactly this name anywhere below the root, as suggestions. Files whose reading needs
+    /// an ask or is denied are left out.
     pub async fn files_named(&self, name: &str, max_files: usize) -> Vec<String> {
         let root = resolve_path(&self.session, self.session.workspace.root()).await;
         for part in root.search_request("glob", name).parts {

@@ -1,4 +1,5 @@
-//! A stream with a final value: items while an operation runs, one result at its end. Dropping it cancels the operation.
+//! A stream with a final value: items while an operation runs, one result at its end. Dropping it cancels the
+//! operation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -24,7 +24,8 @@ pub struct ForeignParameters {
 /// What happens to parameters that a tool does not have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnknownPolicy {
-    /// The call is refused, because ignoring the parameter could change the result. Comments and empty values are ignored.
+    /// The call is refused, because ignoring the parameter could change the result. Comments and empty values are
+    /// ignored.
     Refuse,
     /// The parameter is removed, and the answer says so.
     Report,

@@ -21,8 +21,8 @@ use crate::store::{ApprovalScopeRef, Store};
 /// Answers asks for a session. Implemented by whatever connects the person: a terminal, an MCP client, an embedding
 /// program.
 pub trait Person: Send + Sync {
-    /// Asks the person and returns the reply. `call.root` is the outermost call, which the client is waiting for; it is
-    /// also set for asks of sub-agents and nested calls. Dropping the future withdraws the question.
+    /// Asks the person and returns the reply. `call.root_call` is the outermost call, which the client is waiting for;
+    /// it is also set for asks of sub-agents and nested calls. Dropping the future withdraws the question.
     fn approve<'a>(&'a self, call: &'a CallRef, ask: &'a Ask) -> BoxFuture<'a, Reply>;
 
     /// Whether [`Person::question`] reaches somebody. If not, tools that ask questions are not offered.
@@ -30,7 +30,8 @@ pub trait Person: Send + Sync {
         false
     }
 
-    /// Asks the person a question of the model. `None` if they do not answer. Dropping the future withdraws the question.
+    /// Asks the person a question of the model. `None` if they do not answer. Dropping the future withdraws the
+    /// question.
     fn question<'a>(
         &'a self,
         _call: &'a CallRef,
@@ -69,7 +70,8 @@ impl Person for AlwaysYes {
     }
 }
 
-/// Proof that a person or a rule permitted certain acts. Only the gate can make a grant, and it cannot outlive its call.
+/// Proof that a person or a rule permitted certain acts. Only the gate can make a grant, and it cannot outlive its
+/// call.
 #[derive(Debug)]
 pub struct Grant<'call> {
     acts: Vec<Act>,
@@ -219,7 +221,8 @@ impl Gate {
         self.shared.policy.borrow().judge(&self.subagent_walls, part)
     }
 
-    /// Returns the policy and the walls of sub-agents, for operations on too many files to judge each by [`Gate::judge`].
+    /// Returns the policy and the walls of sub-agents, for operations on too many files to judge each by
+    /// [`Gate::judge`].
     pub(crate) async fn policy_and_walls(&self) -> (Policy, Vec<Wall>) {
         self.shared.load_approvals().await;
         (self.shared.policy.borrow().clone(), self.subagent_walls.clone())
@@ -245,7 +248,7 @@ impl Gate {
                 let reason = Reason::Hook(hook.to_string());
                 verdict = Verdict { action: Action::Ask, rule: None, wall: "hooks".into(), reason };
             }
-            // Commands like `cd` are not worth mentioning unless a rule is about them.
+            // Commands like `cd` are not worth mentioning unless a rule covers them.
             if !part.is_exempt() || verdict.action != Action::Allow {
                 ask.parts.push(part.clone());
                 judged.push((part, verdict));

@@ -12,8 +12,8 @@ use crate::BoxFuture;
 use crate::call::{CallRef, ToolCall, ToolResult};
 use crate::dialect::HookFault;
 
-/// Sees every call of a workspace, and may change or refuse it. The methods are asynchronous because a plugin may be another
-/// process.
+/// Sees every call of a workspace, and may change or refuse it. The methods are asynchronous because a plugin may be
+/// another process.
 ///
 /// Permission is judged after all `before` hooks have run, on the arguments as the hooks left them. If `before` or
 /// `spawn` fails, panics or times out, the call is refused; if `after` does, its changes are discarded.
@@ -30,7 +30,7 @@ pub trait Hook: Send + Sync {
     }
 
     /// May change a shell command before it is judged, or refuse with a reason.
-    fn spawn<'a>(
+    fn before_spawn<'a>(
         &'a self,
         _call_ref: &'a CallRef,
         _planned: &'a mut PlannedCommand,

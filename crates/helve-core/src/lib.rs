@@ -2,9 +2,9 @@
 //!
 //! Words that occur in every file:
 //!
-//! - An *ask* is the one question for everything that a call needs. Its *parts* are judged by rules; each has a permission
-//!   key, such as `edit`, and the texts that the rules are matched against. Its *acts* are what the call may do once it is
-//!   granted, such as reading a certain file.
+//! - An *ask* is the one question for everything that a call needs. Its *parts* are judged by rules; each has a
+//!   permission key, such as `edit`, and the texts that the rules are matched against. Its *acts* are what the call may
+//!   do once it is granted, such as reading a certain file.
 //! - The *gate* judges an ask, and asks the *person* if no rule decides. The result is a *grant*, or a refusal.
 //! - A *wall* is a list of rules. There are several, such as the user's and the agent's; the strictest decides.
 //! - A *dialect* is the wording and the limits of one family of tools. A *session* is one conversation with a model.
@@ -66,7 +66,7 @@ pub use helve_policy::{
 };
 
 pub use after::{
-    AfterWrite, Diagnostic, DiagnosticReport, DiagnosticSeverity, UncheckedBy, UncheckedReason,
+    AfterWrite, Diagnostic, DiagnosticReport, DiagnosticSeverity, MissedCheck, UncheckedReason,
     WrittenFile,
 };
 pub use agents::{AgentInfo, Agents, ChildError, ChildReport, ChildSpec, ChildState};

@@ -48,19 +48,19 @@ pub trait Machine: Send + Sync {
     -> BoxFuture<'a, Result<Option<Bytes>, MachineError>>;
 
     /// Applies all changes or none. This is the only operation that changes files. It may compare files and write
-    /// temporary ones at once, but waits for `recorded` before it changes the first file. Once started it completes, even
-    /// if the future is dropped.
+    /// temporary ones at once, but waits for `recorded` before it changes the first file. Once started it completes,
+    /// even if the future is dropped.
     fn commit(
         &self,
         changes: Vec<CommitChange>,
         recorded: AwaitRecorded,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>>;
 
-    /// Reads a file of at most `max_bytes`, and commits the change that `compute` makes of it. If it makes none, the result
-    /// is empty. Otherwise like [`Machine::commit`].
+    /// Reads a file of at most `max_bytes`, and commits the change that `compute` makes of it. If it makes none, the
+    /// result is empty. Otherwise like [`Machine::commit`].
     ///
-    /// A machine that has threads for blocking work does all of it on one thread, which saves waking another one for each
-    /// step.
+    /// A machine that has threads for blocking work does all of it on one thread, which saves waking another one for
+    /// each step.
     fn read_and_commit<'a>(
         &'a self,
         at: Place,
@@ -136,7 +136,8 @@ pub struct LocatedPath {
 pub enum FileKind {
     File,
     Folder,
-    /// A link whose target does not exist, or a link that was looked up itself. Other links have the kind of their target.
+    /// A link whose target does not exist, or a link that was looked up itself. Other links have the kind of their
+    /// target.
     DeadLink,
     Fifo,
     Socket,
@@ -151,7 +152,7 @@ pub struct WindowRequest {
     pub first: u64,
     /// Maximum number of lines.
     pub lines: u64,
-    /// Maximum bytes kept of each line. The rest of a longer line is skipped.
+    /// Maximum bytes kept per line. The rest of a longer line is skipped.
     pub line_bytes: usize,
     /// Maximum bytes kept in total. The window ends before the line that would exceed this, but has at least one line.
     pub max_bytes: usize,
@@ -256,7 +257,7 @@ pub enum MachineError {
     PathChanged,
     #[error("too many symbolic links")]
     LinkLoop,
-    #[error("the file has {size} bytes, the limit is {limit}")]
+    #[error("the file has {size} bytes; the limit is {limit}")]
     TooLarge { size: u64, limit: u64 },
     #[error("timed out after {0:?}")]
     TimedOut(Duration),

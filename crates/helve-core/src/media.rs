@@ -121,12 +121,12 @@ pub enum Frames {
 pub struct Document {
     /// The number of pages of the whole document.
     pub count: usize,
-    /// The text of the pages that were read, from the first on.
+    /// The text of the pages that were read, starting with the first.
     pub pages: Vec<PageText>,
     pub ended: PagesEnd,
 }
 
-/// What could be read of a page.
+/// What could be read from a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PageText {
     Text(String),
@@ -153,9 +153,12 @@ pub enum MediaError {
     WrongFormat,
     #[error("the file is damaged: {why}")]
     Broken { why: String },
-    #[error("the file has {size} bytes, the limit is {limit}")]
+    /// The decoder could not be started, or panicked. The file may be intact.
+    #[error("the decoder failed: {why}")]
+    DecoderFailed { why: String },
+    #[error("the file has {size} bytes; the limit is {limit}")]
     TooLarge { size: u64, limit: u64 },
-    #[error("the image has {} × {} pixels, the limit is {limit}", .size.width, .size.height)]
+    #[error("the image has {} × {} pixels; the limit is {limit}", .size.width, .size.height)]
     TooManyPixels { size: PixelSize, limit: u64 },
     #[error("the image cannot be scaled down enough")]
     NotSmallEnough { size: PixelSize },

@@ -24,7 +24,8 @@ pub trait Processes: Send + Sync {
     /// [`Stdin::Pipe`]. Its standard error is kept as its output.
     fn connect(&self, request: Spawn) -> BoxFuture<'static, Result<ConnectedProcess, SpawnError>>;
 
-    /// Waits for a condition, then returns the output since a cursor. Dropping the future ends the wait, not the process.
+    /// Waits for a condition, then returns the output since a cursor. Dropping the future ends the wait, not the
+    /// process.
     fn watch<'a>(
         &'a self,
         id: &'a ProcessId,
@@ -54,8 +55,8 @@ pub trait Processes: Send + Sync {
     /// Ends the whole tree: sends TERM, waits for [`GRACE`], then sends KILL. Returns the number of ended processes.
     fn end<'a>(&'a self, id: &'a ProcessId) -> BoxFuture<'a, Result<usize, ProcessError>>;
 
-    /// Lists the processes that any Helve process of the same user started, oldest first. Ended processes are listed until
-    /// their handle expires.
+    /// Lists the processes that any Helve process of the same user started, oldest first. Ended processes are listed
+    /// until their handle expires.
     fn list(&self) -> BoxFuture<'_, Vec<Process>>;
 
     /// Returns which sandboxing the machine supports.
@@ -109,7 +110,8 @@ pub struct SandboxPlan {
     /// Writable folders in which no git repository can be created, at any depth, and no existing one can be redirected
     /// to other settings.
     pub guarded: Vec<PathBuf>,
-    /// Writable folders that are parts of a git folder outside of the guarded ones. Nothing in them can lead git elsewhere.
+    /// Writable folders that are parts of a git folder outside of the guarded ones. Nothing in them can lead git
+    /// elsewhere.
     pub git_folders: Vec<PathBuf>,
     /// Paths that are read-only even inside writable folders.
     pub protected: Vec<PathBuf>,
@@ -270,8 +272,8 @@ pub struct Process {
     pub state: ProcessState,
     /// Live processes that this process started, directly or indirectly.
     pub children: Vec<ProcessMember>,
-    /// A process that reads from its own output pipe, where no input will ever arrive. Some editors do this if there is no
-    /// terminal.
+    /// A process that reads from its own output pipe, where no input will ever arrive. Some editors do this if there is
+    /// no terminal.
     pub waiting_for_input: Option<ProcessMember>,
     /// CPU time of the live processes.
     pub cpu_time: Duration,

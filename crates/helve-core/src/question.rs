@@ -8,7 +8,7 @@ pub struct Question {
     pub question: String,
     pub options: Vec<QuestionOption>,
     /// Whether several options may be chosen.
-    pub is_multiple: bool,
+    pub allows_several: bool,
     /// Whether the person may write an answer of their own.
     pub accepts_text: bool,
     /// Text to read before answering, such as a plan.

@@ -87,7 +87,7 @@ impl Registry {
     }
 
     /// Registers a built-in tool of one dialect.
-    pub fn register_dialect(
+    pub fn register_for_dialect(
         self: &Arc<Self>,
         dialect: &'static str,
         tool: Arc<dyn AnyTool>,
@@ -109,8 +109,8 @@ impl Registry {
         Registration { registry: self.clone(), id }
     }
 
-    /// Announces that tools will be registered, until the returned guard is dropped. [`Registry::wait_for_announced`] waits
-    /// for them.
+    /// Announces that tools will be registered, until the returned guard is dropped. [`Registry::wait_for_announced`]
+    /// waits for them.
     pub fn announce_tools(self: &Arc<Self>) -> PendingTools {
         self.pending_sources.send_modify(|count| *count += 1);
         PendingTools(self.clone())
@@ -216,8 +216,8 @@ struct OfferedTool {
     tool: Arc<dyn AnyTool>,
 }
 
-/// An immutable snapshot of the offered tools. They stay alive while a call uses them, even if they are removed from the
-/// registry.
+/// An immutable snapshot of the offered tools. They stay alive while a call uses them, even if they are removed from
+/// the registry.
 #[derive(Clone, Default)]
 pub struct ToolSet {
     tools: Arc<BTreeMap<String, OfferedTool>>,

@@ -101,8 +101,8 @@ impl Resolved {
         &self.display_path
     }
 
-    /// Returns what was at the path when it was looked up; `None` if nothing was. A tool must not report it before reading is
-    /// granted.
+    /// Returns what was at the path when it was looked up; `None` if nothing was. A tool must not report it before
+    /// reading is granted.
     pub fn kind(&self) -> Option<FileKind> {
         self.kind
     }
@@ -117,8 +117,8 @@ impl Resolved {
         self.request(Act::Edit(self.real()), vec![self.part("edit").for_tool(tool)])
     }
 
-    /// Returns the request to search below this path, under the tool's own permission key. For a single file, includes the part
-    /// for reading it.
+    /// Returns the request to search below this path, under the tool's own permission key. For a single file, includes
+    /// the part for reading it.
     pub fn search_request(&self, permission: &'static str, subject: &str) -> Request {
         let mut parts = vec![Part::new(permission, subject).remember_exactly()];
         if self.kind != Some(FileKind::Folder) {

@@ -43,7 +43,8 @@ pub fn adapt_schema(input: &InputSpec, flavour: SchemaFlavour) -> Value {
     }
 }
 
-/// Reverses [`adapt_schema`] for arguments: removes null for optional members, and takes text out of its wrapping object.
+/// Reverses [`adapt_schema`] for arguments: removes null for optional members, and takes text out of its wrapping
+/// object.
 pub fn restore_arguments(input: &InputSpec, args: Input) -> Input {
     match (input, args) {
         (InputSpec::Json(schema), Input::Json(mut value)) => {

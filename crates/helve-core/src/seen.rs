@@ -1,4 +1,5 @@
-//! Records which file contents a session has seen or written. Changes are detected by content, not by modification time.
+//! Records which file contents a session has seen or written. Changes are detected by content, not by modification
+//! time.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -195,8 +195,8 @@ impl Session {
         Ok(self.load_slot::<T>().await?.1)
     }
 
-    /// Changes a slot with optimistic locking, so that no update is lost when several processes share the session. `change` may
-    /// run more than once.
+    /// Changes a slot with optimistic locking, so that no update is lost when several processes share the session.
+    /// `change` may run more than once.
     pub async fn update<T: Slot, R>(
         &self,
         mut change: impl FnMut(&mut T) -> R,

@@ -21,8 +21,8 @@ pub trait Store: Send + Sync {
         key: &'a str,
     ) -> BoxFuture<'a, Result<Option<(u64, Value)>, StoreError>>;
 
-    /// Replaces a slot if its version is still `expected_version`, where 0 means that the slot does not exist. Otherwise
-    /// returns false.
+    /// Replaces a slot if its version is still `expected_version`, where 0 means that the slot does not exist.
+    /// Otherwise returns false.
     fn put<'a>(
         &'a self,
         session: &'a str,
@@ -80,8 +80,8 @@ pub trait Store: Send + Sync {
     /// Waits until everything recorded so far is on disk.
     fn flush(&self) -> BoxFuture<'_, ()>;
 
-    /// Returns a warning for a person if the store does not work fully, for example because it is read-only or a damaged
-    /// database was moved aside.
+    /// Returns a warning for a person if the store does not work fully, for example because it is read-only or a
+    /// damaged database was moved aside.
     fn pending_warning(&self) -> BoxFuture<'_, Option<String>>;
 }
 
@@ -133,8 +133,8 @@ pub trait Outputs: Send + Sync {
         text: &'a str,
     ) -> BoxFuture<'a, Result<Saved, StoreError>>;
 
-    /// Returns a path for a new file, to which a running command's output is written as it arrives. The file and its folder
-    /// need not exist yet.
+    /// Returns a path for a new file, to which a running command's output is written as it arrives. The file and its
+    /// folder need not exist yet.
     fn reserve(&self, session: &str) -> Saved;
 
     /// Returns a folder for temporary files of a session's commands, and creates it if necessary.

@@ -1,4 +1,5 @@
-//! Validates arguments against a schema. Returns all problems at once, as values; the dialect turns them into a message.
+//! Validates arguments against a schema. Returns all problems at once, as values; the dialect turns them into a
+//! message.
 
 use std::cell::Cell;
 
@@ -21,7 +22,7 @@ pub struct ArgumentProblem {
     pub path: String,
     pub expected: Expected,
     pub found: FoundValue,
-    /// For a missing parameter: a given one that may be a misspelling of it.
+    /// For a missing parameter: the name of an unknown parameter in the call that may be a misspelling of it.
     pub near: Option<String>,
 }
 

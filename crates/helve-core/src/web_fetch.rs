@@ -19,7 +19,7 @@ impl ToolContext {
     /// Fetches a page. `preview` returns the text that is shown to the person with the URL.
     ///
     /// The call asks once, for the URL, before anything is sent. It asks again only if the name then resolves to an
-    /// address in the local network, or if a redirect leads to a URL that another rule decides about.
+    /// address in the local network, or if a redirect leads to a URL that another rule decides on.
     pub async fn fetch(
         &self,
         request: PageRequest,
@@ -119,7 +119,7 @@ impl<'a, Q: Fn(&WebUrl, &Route) -> String> Fetch<'a, Q> {
     }
 
     /// Asks about the target of a redirect. Does not ask if the grant covers the target and, in addition, a rule allows
-    /// it or the same rule decides about it as about the first URL.
+    /// it or the rule that decided on the first URL decides on it too.
     async fn ask_for_redirect(
         &self,
         grant: Grant<'a>,

@@ -26,7 +26,8 @@ pub struct Workspace {
     page_cache: PageCache,
 }
 
-/// Hooks, formatters and the web client of a workspace. They see only the calls of their own workspace.
+/// The hooks of a workspace, what runs after a write (formatters and language servers), and its web client. Each is
+/// used only for calls of its own workspace.
 #[derive(Default)]
 pub struct Extensions {
     pub hooks: Vec<Arc<dyn Hook>>,

@@ -1,21 +1,23 @@
 //! Reads configuration: which files exist, what they set, and where each value comes from.
 //!
 //! Files are read in this order. Later ones win.
-//! 1. the user's: opencode's own folder (`~/.config/opencode`) unless `"opencode": false` switches it off; `helve.json`,
-//!    `helve.jsonc`, `agent(s)/**/*.md` and `command(s)/**/*.md` in Helve's folder; then every `--config` file or folder;
+//! 1. the user's: opencode's own folder (`~/.config/opencode`) unless `"opencode": false` switches it off;
+//!    `helve.json`, `helve.jsonc`, `agent(s)/**/*.md` and `command(s)/**/*.md` in Helve's folder; then every `--config`
+//!    file or folder;
 //! 2. the project's, in its root only: the servers of `.mcp.json`, `opencode.json(c)`, `.opencode/opencode.json(c)`,
 //!    `.opencode/agent(s)` and `mode(s)`; `helve.json(c)`, `.helve/helve.json(c)`, `.helve/agent(s)`.
 //!
-//! Single values replace earlier ones. Rules (of `permission`) and tool switches (of `tools`) are appended, and the last
-//! match decides. There are two lists, the user's and the project's, which `helve_core` combines. Agents merge field by
-//! field. An MCP server replaces an earlier one of the same name entirely. An untrusted project contributes only rules,
-//! tool switches, new agents, servers (marked as untrusted), a stricter sandbox and a smaller environment. Its other
-//! settings have no effect until it is trusted, and its `{env:…}` and `{file:…}` references are refused.
+//! Single values replace earlier ones. Rules (of `permission`) and tool switches (of `tools`) are appended, and the
+//! last match decides. There are two lists, the user's and the project's, which `helve_core` combines. Agents merge
+//! field by field. An MCP server replaces an earlier one of the same name entirely. An untrusted project contributes
+//! only rules, tool switches, new agents, servers (marked as untrusted), a stricter sandbox and fewer environment
+//! variables. Its other settings have no effect until it is trusted, and its `{env:…}` and `{file:…}` references are
+//! refused.
 //!
-//! Anything invalid becomes a [`ConfigProblem`] and is ignored. If ignoring it could loosen the policy, every rule of the
-//! file becomes at least an ask: denies stay, allows become asks. That happens if a file cannot be read or parsed, and
-//! for any mistake in `permission` or `tools`. A [`Config`] is a snapshot: it does not follow later changes of the files.
-//! After a change, gathering the files again yields another digest. This module writes no file.
+//! Anything invalid becomes a [`ConfigProblem`] and is ignored. If ignoring it could loosen the policy, every rule of
+//! the file becomes at least an ask: denies stay, allows become asks. That happens if a file cannot be read or parsed,
+//! and for any mistake in `permission` or `tools`. A [`Config`] is a snapshot: it does not follow later changes of the
+//! files. After a change, gathering the files again yields another digest. This module writes no file.
 
 mod agent;
 mod builtin;
@@ -63,8 +65,8 @@ pub use gather::{ConfigFiles, ConfigPaths, PluginSettings, gather, gather_with_p
 pub use instructions::{INSTRUCTION_NAMES, InstructionFile};
 pub use languages::{LanguageSection, ToolchainEntry, ToolchainSection};
 pub use load::{
-    ConfigHost, ConfigReadError, Disk, FileContents, FileStamp, LinkPolicy, MAX_DEPTH,
-    MAX_FILE_BYTES, MAX_MARKDOWN_FILES, MarkdownFiles,
+    ConfigHost, ConfigReadError, Disk, FileContents, FileStamp, FolderFiles, LinkPolicy, MAX_DEPTH,
+    MAX_FILE_BYTES, MAX_MARKDOWN_FILES,
 };
 pub use mcp::{ServerConfig, ServerTransport};
 pub use models::{CompactionConfig, CostConfig, ModelConfig, ModelSection, ProviderConfig};
@@ -80,11 +82,11 @@ pub use web::{CertificateFile, SearchConfig, WebSection};
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The user's rules. The last match decides.
-    pub user: Vec<Rule>,
+    pub user_rules: Vec<Rule>,
     /// The project's rules: a separate wall, or appended to the user's, depending on trust.
-    pub project: Vec<Rule>,
+    pub project_rules: Vec<Rule>,
     /// The user's `tools` map.
-    pub tool_switches: Vec<ToolSwitch>,
+    pub user_tool_switches: Vec<ToolSwitch>,
     pub project_tool_switches: Vec<ToolSwitch>,
     /// Built-in agents first, then in the order of their first mention. Disabled ones are omitted.
     pub agents: Vec<Agent>,
@@ -97,8 +99,8 @@ pub struct Config {
     pub servers: Vec<ServerConfig>,
     /// Name of one of `agents` that a person may start.
     pub default_agent: Option<WithSource<String>>,
-    /// If the project names a `default_agent`: the agent that the user's own files would choose. What that agent forbids stays
-    /// forbidden.
+    /// If the project names a `default_agent`: the agent that the user's own files would choose. What that agent
+    /// forbids stays forbidden.
     pub replaced_agent: Option<Agent>,
     /// How deep sub-agents may be nested.
     pub subagent_depth: Option<WithSource<u64>>,
@@ -107,7 +109,7 @@ pub struct Config {
     pub bash: BashSection,
     pub sandbox: SandboxSection,
     pub environment: EnvironmentSection,
-    /// Instruction files, outermost first. The project's count only once it is trusted.
+    /// Instruction files, outermost first. Those of the project have no effect until it is trusted.
     pub instructions: Vec<InstructionFile>,
     /// Commands that a person can run by name, each name once.
     pub commands: Vec<CommandTemplate>,
@@ -129,14 +131,14 @@ pub struct Config {
     /// The user's folders that were read, in order. They may contain tools and plugins.
     pub user_folders: Vec<PathBuf>,
     /// The files that `digest` covers, each with a hash of its content.
-    pub trusted_files: Vec<(PathBuf, String)>,
+    pub digested_files: Vec<(PathBuf, String)>,
     /// Known keys that have no effect in Helve, in the order of the files.
     pub unused_keys: Vec<WithSource<String>>,
 }
 
 impl Config {
-    /// Returns the agent that is used if nobody names one: the default agent, else `build`, else the first that a person
-    /// may start.
+    /// Returns the agent that is used if nobody names one: the default agent, else `build`, else the first that a
+    /// person may start.
     pub fn main_agent(&self) -> Option<&Agent> {
         let name = self.default_agent.as_ref().map_or(DEFAULT_AGENT, |name| name.value.as_str());
         let is_startable_by_person = |agent: &&Agent| agent.is_startable_by_person();
@@ -199,8 +201,8 @@ impl<T> Deref for WithSource<T> {
 }
 
 impl WithSource<String> {
-    /// Returns the text with its `{env:…}` and `{file:…}` references unexpanded. It is not safe to show if the file itself may
-    /// contain a secret.
+    /// Returns the text with its `{env:…}` and `{file:…}` references unexpanded. It is not safe to show if the file
+    /// itself may contain a secret.
     pub fn as_written(&self) -> &str {
         self.raw.as_deref().unwrap_or(&self.value)
     }

@@ -83,9 +83,9 @@ struct RegisteredTools {
 impl Servers {
     /// Creates the servers without starting any.
     ///
-    /// The user's configuration may name Helve as an MCP server, because other agents read the same file. Such an entry is
-    /// left out. An entry may also start Helve through a script, which is not recognized here. Therefore a Helve that was
-    /// started as an MCP server of another Helve has no servers; otherwise each would start the next one.
+    /// The user's configuration may name Helve as an MCP server, because other agents read the same file. Such an entry
+    /// is left out. An entry may also start Helve through a script, which is not recognized here. Therefore a Helve
+    /// that was started as an MCP server of another Helve has no servers; otherwise each would start the next one.
     pub fn new(mut setup: ServersSetup) -> Self {
         match child::this_process_is_a_server_of_helve() {
             true => setup.servers.clear(),
@@ -251,8 +251,8 @@ impl Inner {
     /// Registers new tools of the servers and unregisters those they no longer offer.
     ///
     /// If two tools would get the same name, the second gets a number. Names are assigned in the order of the
-    /// configuration, so that they do not depend on which server starts first. The tools of a server that is down stay registered: a call waits until
-    /// the server runs again, or reports the failure.
+    /// configuration, so that they do not depend on which server starts first. The tools of a server that is down stay
+    /// registered: a call waits until the server runs again, or reports the failure.
     fn update_registry(&self) {
         let mut registered = self.registered.lock();
         let builtin_names: BTreeSet<String> =

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use helve_core::{
-    Diagnostic, DiagnosticReport, DiagnosticSeverity, Place, UncheckedBy, UncheckedReason,
+    Diagnostic, DiagnosticReport, DiagnosticSeverity, MissedCheck, Place, UncheckedReason,
     WrittenFile, paths,
 };
 use helve_text::position::{ColumnUnit, LineIndex, TextPosition};
@@ -42,7 +42,7 @@ enum DiagnosticOrigin {
 type RankedDiagnostic = (DiagnosticOrigin, Diagnostic);
 
 /// The result of a check by one server, or the reason why the server did not check the files.
-type CheckResult = Result<(Arc<Client>, Checked), UncheckedBy>;
+type CheckResult = Result<(Arc<Client>, Checked), MissedCheck>;
 
 impl LanguageServers {
     /// Returns the problems that a change introduced, if the servers report them before the deadline.
@@ -84,7 +84,7 @@ impl LanguageServers {
             Ok(client) => client,
             Err(Unavailable::Starting { .. }) => {
                 self.add_unsent(server, files);
-                return Some(Err(UncheckedBy { program, reason: UncheckedReason::Starting }));
+                return Some(Err(MissedCheck { program, reason: UncheckedReason::Starting }));
             }
             Err(Unavailable::Failed { .. }) => return None,
         };
@@ -100,11 +100,11 @@ impl LanguageServers {
             true => UncheckedReason::Loading,
             false => UncheckedReason::NoAnswer,
         };
-        (!client.has_ended()).then_some(Err(UncheckedBy { program, reason }))
+        (!client.has_ended()).then_some(Err(MissedCheck { program, reason }))
     }
 
-    /// Updates the server's open documents that other programs, such as shell commands, have changed on disk. Leaves out
-    /// `files`, which are about to be checked.
+    /// Updates the server's open documents that other programs, such as shell commands, have changed on disk. Leaves
+    /// out `files`, which are about to be checked.
     pub(crate) async fn refresh_documents(&self, client: &Client, files: &[FileToCheck]) {
         let mut open = client.open_documents();
         open.retain(|(path, _)| !files.iter().any(|file| file.path == *path));
@@ -168,7 +168,7 @@ impl LanguageServers {
         client: &Client,
         file: &CheckedFile,
     ) -> Vec<RankedDiagnostic> {
-        let CheckedFile { path, text_before_unchecked, before, after } = file;
+        let CheckedFile { path, last_checked_text, before, after } = file;
         let display_path = match written.iter().find(|it| it.path == *path) {
             Some(written) => written.display_path.clone(),
             None => {
@@ -187,7 +187,7 @@ impl LanguageServers {
         };
         let from_this_change = introduced_since(before);
         let mut from_earlier_changes =
-            text_before_unchecked.as_ref().map(introduced_since).unwrap_or_default();
+            last_checked_text.as_ref().map(introduced_since).unwrap_or_default();
         for diagnostic in &from_this_change {
             if let Some(at) = from_earlier_changes.iter().position(|it| it == diagnostic) {
                 from_earlier_changes.remove(at);
@@ -230,7 +230,7 @@ impl LanguageServers {
     }
 
     fn is_reported(&self, diagnostic: &ServerDiagnostic) -> bool {
-        diagnostic.severity == 1 || (diagnostic.severity == 2 && self.setup.limits.reports_warnings)
+        diagnostic.severity == 1 || (diagnostic.severity == 2 && self.setup.reports_warnings)
     }
 
     /// Reads a file as text. Returns `None` if it is outside the workspace, unreadable, too large or not UTF-8.

@@ -83,9 +83,9 @@ struct OpenDocument {
     language: &'static str,
     /// The diagnostics of `text`, once known.
     diagnostics: Option<Vec<ServerDiagnostic>>,
-    /// The text before the first change that the server did not check in time. The next check reports what is new compared
-    /// with it. `None` if all changes were checked.
-    text_before_unchecked: Option<OldText>,
+    /// The text before the first change that the server did not check in time. The next check reports what is new
+    /// compared with it. `None` if all changes were checked.
+    last_checked_text: Option<OldText>,
     /// The value of [`Documents::uses`] at the last use of this document.
     last_use: u64,
 }
@@ -195,7 +195,7 @@ impl Client {
         let documents = &mut *self.documents.lock().await;
         let Some(document) = documents.open.get_mut(path) else { return };
         // Problems that another program introduced are not reported as those of an earlier change.
-        document.text_before_unchecked = None;
+        document.last_checked_text = None;
         let language = document.language;
         match text {
             Some(text) => {
@@ -306,7 +306,7 @@ impl Client {
             sent: SentVersion { version: 1, sequence },
             language,
             diagnostics: None,
-            text_before_unchecked: None,
+            last_checked_text: None,
             last_use,
         };
         let item = json!({

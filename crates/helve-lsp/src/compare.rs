@@ -16,8 +16,8 @@ fn key(diagnostic: &ServerDiagnostic) -> ProblemKey<'_> {
 
 /// Returns the diagnostics of the new text that the old text did not have.
 ///
-/// First, problems with the same severity, code, source and message on corresponding lines are matched. The remaining ones are
-/// matched regardless of their lines, so that a problem that moved with its code does not count as new.
+/// First, problems with the same severity, code, source and message on corresponding lines are matched. The remaining
+/// ones are matched regardless of their lines, so that a problem that moved with its code does not count as new.
 pub(crate) fn introduced(
     old: &[ServerDiagnostic],
     new: &[ServerDiagnostic],

@@ -226,7 +226,7 @@ impl ConnectionState {
         self.reports.lock().readiness.finished_count()
     }
 
-    /// Returns the time at which a busy server counts as ready unless it reports progress; `None` if it is ready.
+    /// Returns until when a busy server counts as busy if it reports no further progress; `None` if it is not busy.
     pub(crate) fn busy_until(&self) -> Option<Instant> {
         self.reports.lock().readiness.busy_until()
     }

@@ -15,8 +15,8 @@ pub(crate) fn encode(message: &Value) -> Bytes {
     format!("Content-Length: {}\r\n\r\n{body}", body.len()).into()
 }
 
-/// Splits the output of a server into messages. Lines that are not a known header are skipped, because some servers print
-/// to their standard output.
+/// Splits the output of a server into messages. Lines that are not a known header are skipped, because some servers
+/// print to their standard output.
 #[derive(Debug, Default)]
 pub(crate) struct FrameDecoder {
     /// Size of the body that follows; set once its header is complete.

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_root_is_the_nearest_folder_with_a_marker() {
+    fn the_root_is_found_by_markers() {
         check(&["a/b/x.ts"], "typescript", "/w/a/b/x.ts", Some("/w"));
         check(&["a/yarn.lock", "a/b/x.ts"], "typescript", "/w/a/b/x.ts", Some("/w/a"));
         check(&["yarn.lock", "a/yarn.lock", "a/x.ts"], "typescript", "/w/a/x.ts", Some("/w/a"));

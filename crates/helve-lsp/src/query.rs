@@ -71,9 +71,9 @@ impl Deref for AskedServer<'_> {
     }
 }
 
-/// The file that a question is about, and the server that is asked.
+/// The file in question, and the server that is asked.
 struct Subject<'a> {
-    client: &'a AskedServer<'a>,
+    asked: &'a AskedServer<'a>,
     path: &'a Path,
     text: Arc<str>,
     /// The position that the question is about, in the server's unit.
@@ -112,40 +112,40 @@ impl LanguageServers {
         fallback.unwrap_or(Err(CodeError::NoServer { candidates: Vec::new() }))
     }
 
-    /// Returns the ids of servers that could be installed for a file, with instructions how to install them.
+    /// Returns the ids of servers that could be installed for a file, with their install instructions.
     fn candidates(&self, path: &Path) -> Vec<(String, String)> {
         let extension = extension(path);
-        let fitting = self.setup.servers.iter().filter(|it| it.extensions.contains(&extension));
-        let fitting = fitting.filter(|it| !it.needs_marker && !it.install.is_empty());
-        fitting.map(|it| (it.id.clone(), it.install.clone())).collect()
+        let matching = self.setup.servers.iter().filter(|it| it.extensions.contains(&extension));
+        let matching = matching.filter(|it| !it.needs_marker && !it.install.is_empty());
+        matching.map(|it| (it.id.clone(), it.install.clone())).collect()
     }
 
     /// Asks one server, after sending it the current text of the file.
     async fn ask_server(
         &self,
-        client: &AskedServer<'_>,
+        asked: &AskedServer<'_>,
         query: &CodeQuery,
         text: &Arc<str>,
     ) -> Result<CodeAnswer, CodeError> {
         let language = language_id(&extension(&query.path));
         let path = query.path.as_path();
         if query.operation == CodeOperation::Diagnostics {
-            let found = client.current_diagnostics(path, language, text).await;
+            let found = asked.current_diagnostics(path, language, text).await;
             let diagnostics = found.ok_or(CodeError::Failed { why: "the server ended".into() })?;
-            *client.raw.lock() = Some(diagnostics.iter().map(ServerDiagnostic::to_json).collect());
+            *asked.raw.lock() = Some(diagnostics.iter().map(ServerDiagnostic::to_json).collect());
             let (index, display_path) = (LineIndex::new(text), self.display_path(path));
             let diagnostics =
-                diagnostics.iter().map(|it| to_diagnostic(it, &display_path, client, &index));
+                diagnostics.iter().map(|it| to_diagnostic(it, &display_path, asked, &index));
             return Ok(CodeAnswer::Diagnostics(diagnostics.take(MAX_PLACES).collect()));
         }
-        let (capability, method) = method(query.operation);
-        if !client.offers(capability, method) {
-            return Err(CodeError::NotOffered { server: client.server.clone() });
+        let (capability, method) = capability_and_method(query.operation);
+        if !asked.offers(capability, method) {
+            return Err(CodeError::NotOffered { server: asked.server.clone() });
         }
-        client.prepare(path, language, text).await;
-        client.sync(path, language, text).await;
-        let at = find_position(text, &query.position, query.operation, client.unit)?;
-        let subject = Subject { client, path, text: text.clone(), at };
+        asked.prepare(path, language, text).await;
+        asked.sync(path, language, text).await;
+        let at = find_position(text, &query.position, query.operation, asked.unit)?;
+        let subject = Subject { asked, path, text: text.clone(), at };
         match query.operation {
             CodeOperation::IncomingCalls | CodeOperation::OutgoingCalls => {
                 self.calls(&subject, query.operation).await
@@ -153,29 +153,29 @@ impl LanguageServers {
             CodeOperation::Rename | CodeOperation::Format => self.rewrites(&subject, query).await,
             CodeOperation::CodeActions => code_actions(&subject).await,
             CodeOperation::Hover => {
-                let answer = request(client, method, subject.params()).await?;
+                let answer = request(asked, method, subject.params()).await?;
                 Ok(CodeAnswer::Text(hover_text(&answer["contents"])))
             }
             CodeOperation::WorkspaceSymbols => {
-                let answer = request(client, method, json!({"query": query.text})).await?;
-                self.places(client, &answer).await
+                let answer = request(asked, method, json!({"query": query.text})).await?;
+                self.places(asked, &answer).await
             }
             CodeOperation::References => {
                 let mut params = subject.params();
                 params["context"] = json!({"includeDeclaration": true});
-                let answer = request(client, method, params).await?;
-                self.places(client, &answer).await
+                let answer = request(asked, method, params).await?;
+                self.places(asked, &answer).await
             }
             CodeOperation::DocumentSymbols => {
-                let answer = request(client, method, subject.params()).await?;
+                let answer = request(asked, method, subject.params()).await?;
                 self.symbols(&subject, &answer).await
             }
             CodeOperation::Definition
             | CodeOperation::Implementation
             | CodeOperation::CallHierarchy
             | CodeOperation::Diagnostics => {
-                let answer = request(client, method, subject.params()).await?;
-                self.places(client, &answer).await
+                let answer = request(asked, method, subject.params()).await?;
+                self.places(asked, &answer).await
             }
         }
     }
@@ -186,9 +186,9 @@ impl LanguageServers {
         subject: &Subject<'_>,
         operation: CodeOperation,
     ) -> Result<CodeAnswer, CodeError> {
-        let client = subject.client;
+        let asked = subject.asked;
         let prepare = "textDocument/prepareCallHierarchy";
-        let items = request(client, prepare, subject.params()).await?;
+        let items = request(asked, prepare, subject.params()).await?;
         let Some(item) = items.as_array().and_then(|items| items.first()) else {
             return Ok(CodeAnswer::Places { places: Vec::new(), left_out: 0 });
         };
@@ -196,16 +196,16 @@ impl LanguageServers {
             CodeOperation::IncomingCalls => ("callHierarchy/incomingCalls", "from"),
             _ => ("callHierarchy/outgoingCalls", "to"),
         };
-        let answer = request(client, method, json!({"item": item})).await?;
+        let answer = request(asked, method, json!({"item": item})).await?;
         let calls = answer.as_array().map(Vec::as_slice).unwrap_or_default();
         let items: Vec<Value> = calls.iter().map(|call| call[side].clone()).collect();
-        self.places(client, &Value::Array(items)).await
+        self.places(asked, &Value::Array(items)).await
     }
 
     /// Converts a server's list of locations, location links, symbols or call hierarchy items.
     async fn places(
         &self,
-        client: &AskedServer<'_>,
+        asked: &AskedServer<'_>,
         answer: &Value,
     ) -> Result<CodeAnswer, CodeError> {
         let list = match answer {
@@ -222,7 +222,7 @@ impl LanguageServers {
             let range = ranges.iter().find_map(|key| WireRange::parse(&location[*key]));
             let Some(path) = uri.and_then(file_uri::to_path) else { continue };
             let start = range.map_or(TextPosition { line: 0, column: 0 }, |range| range.start);
-            places.push(self.place(client, path, start, (label(item), 0)).await);
+            places.push(self.place(asked, path, start, (label(item), 0)).await);
         }
         Ok(CodeAnswer::Places { places, left_out })
     }
@@ -230,7 +230,7 @@ impl LanguageServers {
     /// Makes a place from a server's position. Reads the file for the source line, if it is in the workspace.
     async fn place(
         &self,
-        client: &AskedServer<'_>,
+        asked: &AskedServer<'_>,
         path: PathBuf,
         at: TextPosition,
         (label, depth): (String, usize),
@@ -241,7 +241,7 @@ impl LanguageServers {
             Some(text) => {
                 let index = LineIndex::new(text);
                 let line = one_line(index.line(at.line), MAX_LINE);
-                (index.convert(at, client.unit, ColumnUnit::Utf32), Some(line))
+                (index.convert(at, asked.unit, ColumnUnit::Utf32), Some(line))
             }
             None => (at, None),
         };
@@ -257,7 +257,7 @@ impl LanguageServers {
     ) -> Result<CodeAnswer, CodeError> {
         let list = answer.as_array().map(Vec::as_slice).unwrap_or_default();
         if list.iter().any(|item| item["location"].is_object()) {
-            return self.places(subject.client, answer).await;
+            return self.places(subject.asked, answer).await;
         }
         let mut flat = Vec::new();
         flatten_symbols(list, 0, &mut flat);
@@ -266,7 +266,7 @@ impl LanguageServers {
         for (item, depth) in flat.into_iter().take(MAX_PLACES) {
             let Some(range) = WireRange::parse(&item["selectionRange"]) else { continue };
             let path = subject.path.to_path_buf();
-            let place = self.place(subject.client, path, range.start, (label(item), depth)).await;
+            let place = self.place(subject.asked, path, range.start, (label(item), depth)).await;
             places.push(place);
         }
         Ok(CodeAnswer::Places { places, left_out })
@@ -278,19 +278,19 @@ impl LanguageServers {
         subject: &Subject<'_>,
         query: &CodeQuery,
     ) -> Result<CodeAnswer, CodeError> {
-        let (_, method) = method(query.operation);
+        let (_, method) = capability_and_method(query.operation);
         let mut params = subject.params();
         let changes = match query.operation {
             CodeOperation::Format => {
                 let tab_size = if subject.text.contains("\n  ") { 2 } else { 4 };
                 let has_tabs = subject.text.contains("\n\t");
                 params["options"] = json!({"tabSize": tab_size, "insertSpaces": !has_tabs});
-                let answer = request(subject.client, method, params).await?;
+                let answer = request(subject.asked, method, params).await?;
                 vec![(subject.path.to_path_buf(), answer)]
             }
             _ => {
                 params["newName"] = query.text.clone().into();
-                let answer = request(subject.client, method, params).await?;
+                let answer = request(subject.asked, method, params).await?;
                 workspace_edits(&answer)?
             }
         };
@@ -300,7 +300,7 @@ impl LanguageServers {
         }
         let mut rewrites = Vec::new();
         for (path, edits) in changes {
-            rewrites.extend(self.rewrite(subject.client, path, &edits).await?);
+            rewrites.extend(self.rewrite(subject.asked, path, &edits).await?);
         }
         rewrites.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(CodeAnswer::Rewrites(rewrites))
@@ -309,7 +309,7 @@ impl LanguageServers {
     /// Applies a server's edits to the content of a file, without writing it. Returns `None` if they change nothing.
     async fn rewrite(
         &self,
-        client: &AskedServer<'_>,
+        asked: &AskedServer<'_>,
         path: PathBuf,
         edits: &Value,
     ) -> Result<Option<FileRewrite>, CodeError> {
@@ -326,7 +326,7 @@ impl LanguageServers {
         let list = edits.as_array().map(Vec::as_slice).unwrap_or_default();
         let edits = list.iter().filter_map(|edit| {
             let range = WireRange::parse(&edit["range"])?;
-            let offset = |at| index.offset(at, client.unit);
+            let offset = |at| index.offset(at, asked.unit);
             let range = offset(range.start)..offset(range.end);
             Some(RangeEdit { range, new: edit["newText"].as_str()?.to_owned() })
         });
@@ -352,7 +352,7 @@ impl Subject<'_> {
 }
 
 /// Returns the capability that a server must have for an operation, and the method to call.
-fn method(operation: CodeOperation) -> (&'static str, &'static str) {
+fn capability_and_method(operation: CodeOperation) -> (&'static str, &'static str) {
     match operation {
         CodeOperation::Definition => ("definitionProvider", "textDocument/definition"),
         CodeOperation::Implementation => ("implementationProvider", "textDocument/implementation"),
@@ -372,22 +372,18 @@ fn method(operation: CodeOperation) -> (&'static str, &'static str) {
     }
 }
 
-async fn request(
-    client: &AskedServer<'_>,
-    method: &str,
-    params: Value,
-) -> Result<Value, CodeError> {
-    let answer = client.sized_request(method, params).await;
+async fn request(asked: &AskedServer<'_>, method: &str, params: Value) -> Result<Value, CodeError> {
+    let answer = asked.sized_request(method, params).await;
     let (answer, size) = answer.map_err(|error| CodeError::Failed {
         why: match error {
             RequestError::Response(error) => {
-                format!("{} answered: {}", client.server, one_line(&error.message, 500))
+                format!("{} answered: {}", asked.server, one_line(&error.message, 500))
             }
-            RequestError::Ended(why) => format!("{} ended: {why}", client.server),
-            RequestError::Invalid => format!("{} sent an invalid answer", client.server),
+            RequestError::Ended(why) => format!("{} ended: {why}", asked.server),
+            RequestError::Invalid => format!("{} sent an invalid answer", asked.server),
         },
     })?;
-    *client.raw.lock() = (size <= MAX_RAW).then(|| answer.clone());
+    *asked.raw.lock() = (size <= MAX_RAW).then(|| answer.clone());
     Ok(answer)
 }
 
@@ -399,7 +395,7 @@ async fn code_actions(subject: &Subject<'_>) -> Result<CodeAnswer, CodeError> {
         "range": {"start": start, "end": start},
         "context": {"diagnostics": []},
     });
-    let answer = request(subject.client, "textDocument/codeAction", params).await?;
+    let answer = request(subject.asked, "textDocument/codeAction", params).await?;
     let list = answer.as_array().map(Vec::as_slice).unwrap_or_default();
     let titles = list.iter().filter_map(|item| item["title"].as_str());
     Ok(CodeAnswer::Actions(titles.take(MAX_PLACES).map(|it| one_line(it, MAX_LINE)).collect()))

@@ -87,7 +87,7 @@ impl Readiness {
         self.finished_count
     }
 
-    /// Returns the time at which a busy server counts as ready unless it reports progress; `None` if it is ready.
+    /// Returns until when a busy server counts as busy if it reports no further progress; `None` if it is not busy.
     ///
     /// If the status is known, progress is ignored: servers also report progress of work that does not affect their
     /// answers.
@@ -111,7 +111,7 @@ mod tests {
     /// Each row: the messages of a server, for how many more seconds the server then counts as busy, and how often it
     /// finished something.
     #[tokio::test(start_paused = true)]
-    async fn status_decides_and_progress_if_there_is_no_status() {
+    async fn progress_counts_only_without_a_status() {
         for (messages, expected, finished_count) in [
             ("", None, 0),
             ("begin", Some(15), 0),

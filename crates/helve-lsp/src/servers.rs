@@ -56,9 +56,11 @@ pub struct LanguagesSetup {
     pub secrets: Vec<Bytes>,
     pub sandbox: Option<SandboxPlan>,
     pub limits: LanguageLimits,
+    /// Whether warnings are reported after an edit, besides errors.
+    pub reports_warnings: bool,
 }
 
-/// Time limits of language servers, and whether warnings are reported.
+/// Time limits of language servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LanguageLimits {
     /// How long an edit waits for a server that has never answered a check.
@@ -67,8 +69,6 @@ pub struct LanguageLimits {
     pub warm_timeout: Duration,
     /// A server that was unused for this long is stopped.
     pub idle_timeout: Duration,
-    /// Whether warnings are reported after an edit, besides errors.
-    pub reports_warnings: bool,
 }
 
 impl Default for LanguageLimits {
@@ -77,7 +77,6 @@ impl Default for LanguageLimits {
             first_timeout: Duration::from_secs(3),
             warm_timeout: Duration::from_millis(800),
             idle_timeout: Duration::from_secs(600),
-            reports_warnings: false,
         }
     }
 }

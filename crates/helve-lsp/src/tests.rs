@@ -44,7 +44,10 @@ struct FakeProject {
 impl FakeProject {
     fn new(behaviour: FakeBehaviour) -> Self {
         let processes = FakeProcesses::new(behaviour);
-        let machine = Arc::new(MemoryMachine(Arc::default(), Some(processes.clone())));
+        let machine = Arc::new(MemoryMachine {
+            processes: Some(processes.clone()),
+            ..MemoryMachine::default()
+        });
         machine.write("/bin/fake", "");
         let entry = ServerOverride {
             id: "fake".into(),
@@ -64,6 +67,7 @@ impl FakeProject {
             secrets: Vec::new(),
             sandbox: None,
             limits: LanguageLimits::default(),
+            reports_warnings: false,
         });
         Self { machine, processes, servers }
     }
@@ -212,7 +216,7 @@ async fn the_server_learns_what_other_programs_wrote() {
     }
     assert_eq!(project.processes.documents(), ["a.fake=old", "b.fake=old"]);
     project.machine.write("/w/a.fake", "by a command\n");
-    project.machine.0.lock().remove(Path::new("/w/b.fake"));
+    project.machine.nodes.lock().remove(Path::new("/w/b.fake"));
     project.change("c.fake", None, "new\n").await;
     assert_eq!(project.processes.documents(), ["a.fake=by a command", "c.fake=new"]);
 }

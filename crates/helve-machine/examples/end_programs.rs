@@ -21,8 +21,8 @@ use helve_core::process::{
 use helve_machine::{KeeperCommand, LocalProcesses, ProcessSettings};
 use tokio::task::JoinSet;
 
-/// Programs that are hard to end: what they do, and their scripts. A script prints the process ids of the program and its
-/// children, then `ready`.
+/// Programs that are hard to end: what they do, and their scripts. A script prints the process ids of the program and
+/// its children, then `ready`.
 const PROGRAMS: &[(&str, &str)] = &[
     ("writes forever", "echo $$ ready; yes"),
     (

@@ -1,10 +1,10 @@
 //! Settings of the memory allocator.
 
-/// Makes the allocator of glibc keep some freed memory for the next call. A program should call it once, before it starts
-/// threads.
+/// Makes the allocator of glibc keep some freed memory for the next call. A program should call it once, before it
+/// starts threads.
 ///
-/// By default, glibc returns the buffers of a large file to the system after each call, and for the next call the system
-/// provides them again, page by page. For an edit in a file of 1 MB that takes longer than the edit itself.
+/// By default, glibc returns the buffers of a large file to the system after each call, and for the next call the
+/// system provides them again, page by page. For an edit in a file of 1 MB that takes longer than the edit itself.
 pub fn keep_freed_memory() {
     #[cfg(target_env = "gnu")]
     {

@@ -1,5 +1,5 @@
-//! Changes files: either all files of a commit or none. Every change that Helve makes to a file goes through here. The steps:
-//! lock, write a temporary file, compare the old file, read back, sync, rename, unlock.
+//! Changes files: either all files of a commit or none. Every change that Helve makes to a file goes through here. The
+//! steps: lock, write a temporary file, compare the old file, read back, sync, rename, unlock.
 
 mod existing;
 #[cfg(any(test, feature = "faults"))]
@@ -36,8 +36,8 @@ const MAX_ATTEMPTS: usize = 3;
 #[derive(Debug)]
 pub(crate) struct AppliedCommit {
     pub(crate) committed: Vec<Committed>,
-    /// The files that were replaced or removed. Closing the last handle of a large file takes a while, because its blocks
-    /// are freed.
+    /// The files that were replaced or removed. Closing the last handle of a large file takes a while, because its
+    /// blocks are freed.
     #[expect(dead_code, reason = "held only to be closed later")]
     replaced: Vec<OwnedFd>,
 }
@@ -113,8 +113,8 @@ impl<'a> Transaction<'a> {
                 self.target(at, expect, NewState::Absent)?;
             }
             CommitChange::Move { from, expect, to, expect_at_target, content } => {
-                // The new name is created before the old one is removed, so that the file always has a name. So `to` gets
-                // the next index, and `from` the one after it.
+                // The new name is created before the old one is removed, so that the file always has a name. So `to`
+                // gets the next index, and `from` the one after it.
                 let source = self.targets.len() + 1;
                 let new_state = match content {
                     MovedContent::Same => NewState::MovedFrom(source),
@@ -163,7 +163,8 @@ impl<'a> Transaction<'a> {
             }
             (Some(folder), ExpectedContent::File(bytes)) => {
                 match inspect(self.sys, folder, &name, at)? {
-                    // If the sizes differ, the contents are compared now, else later while the disk writes the new content.
+                    // If the sizes differ, the contents are compared now, else later while the disk writes the new
+                    // content.
                     Some(file)
                         if file.size() != bytes.len() as u64
                             && !has_content(self.sys, &file.file, bytes).map_err(fail)? =>

@@ -1,14 +1,14 @@
 //! Sandboxes a process: restricts what it may write, connect to and interfere with.
 //!
 //! Three mechanisms are combined, because each has gaps:
-//! - Private namespaces. In the mount namespace, everything is read-only except the writable folders. Protected paths inside
-//!   these are mounted read-only, and hidden paths are covered by empty mounts. `/dev` has only harmless devices, and its own
-//!   terminals and shared memory. Read-only mounts also prevent `chmod` and `utime`, which Landlock does not. System V IPC
-//!   and, where possible, process ids have private namespaces too.
+//! - Private namespaces. In the mount namespace, everything is read-only except the writable folders. Protected paths
+//!   inside these are mounted read-only, and hidden paths are covered by empty mounts. `/dev` has only harmless
+//!   devices, and its own terminals and shared memory. Read-only mounts also prevent `chmod` and `utime`, which
+//!   Landlock does not. System V IPC and, where possible, process ids have private namespaces too.
 //! - Landlock prevents writing to devices, tracing or signalling processes outside the sandbox, and connecting to
 //!   abstract sockets.
-//! - seccomp prevents network sockets, and the system calls that could undo the other two mechanisms. Calls that create or
-//!   write files are made by another process, the broker, which refuses names like `.git` at any depth.
+//! - seccomp prevents network sockets, and the system calls that could undo the other two mechanisms. Calls that create
+//!   or write files are made by another process, the broker, which refuses names like `.git` at any depth.
 //!
 //! An unprivileged user gets the mount namespace through a user namespace. If any of the three is unavailable, nothing
 //! is confined and the reason is reported.
@@ -106,9 +106,9 @@ pub fn enter_namespaces(plan: &SandboxPlan, pids: PidNamespace) -> io::Result<En
 
 #[cfg(target_os = "linux")]
 impl EnteredNamespaces {
-    /// Returns in a new process, a grandchild of this one. The process between them becomes the broker, and this process
-    /// only waits for the new one to end. Fails if the system does not allow a `/proc` for a PID namespace; then
-    /// [`PidNamespace::Shared`] may work.
+    /// Returns in a new process, a grandchild of this one. The process between them becomes the broker, and this
+    /// process only waits for the new one to end. Fails if the system does not allow a `/proc` for a PID namespace;
+    /// then [`PidNamespace::Shared`] may work.
     pub fn fork_with_helpers(self, plan: &SandboxPlan) -> io::Result<BrokeredProcess> {
         let link = helpers::continue_inside(self.pids, self.owner, plan)?;
         Ok(BrokeredProcess { entered: self, link })

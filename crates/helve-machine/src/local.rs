@@ -30,8 +30,8 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Limits for resolving a path and for reading a file or directory, because a file system may never answer.
 const LOCATE_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(60);
-/// Such an update waits on its thread until the old content is recorded, for which another thread may be needed. This is
-/// far below the number of threads for blocking work, so that there is always one.
+/// Such an update waits on its thread until the old content is recorded, for which another thread may be needed. This
+/// is far below the number of threads for blocking work, so that there is always one.
 const MAX_UPDATES: usize = 64;
 
 /// Accesses the files of this machine with the rights of this process.
@@ -146,7 +146,8 @@ impl Machine for LocalMachine {
 
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<LocatedPath, MachineError>> {
         let (path, fault_check) = (path.to_owned(), self.check_fault("locate"));
-        // Most paths were looked up a moment ago. Waking another thread would take much longer than looking at the cache.
+        // Most paths were looked up a moment ago. Waking another thread would take much longer than looking at the
+        // cache.
         if let (Ok(()), Some(located)) = (&fault_check, locate::locate_cached(&path)) {
             return Box::pin(std::future::ready(Ok(located)));
         }

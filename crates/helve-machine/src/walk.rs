@@ -64,8 +64,8 @@ pub(crate) trait Visitor: Send + 'static {
     /// Visits a symbolic link.
     fn link(&mut self, _link: &WalkEntry<'_>) {}
 
-    /// Returns the section of the entries of a folder, given the section of the folder itself. A section is a number that the
-    /// visitor chooses, for example to count the files below each listed folder.
+    /// Returns the section of the entries of a folder, given the section of the folder itself. A section is a number
+    /// that the visitor chooses, for example to count the files below each listed folder.
     fn section(&self, _path: &[u8], section: usize) -> usize {
         section
     }
@@ -117,7 +117,8 @@ pub(crate) struct WalkOutcome {
     pub(crate) ignored_entries: IgnoredEntries,
 }
 
-/// The entries that ignore rules excluded, as starting points for a second walk; `None` if there were too many to record.
+/// The entries that ignore rules excluded, as starting points for a second walk; `None` if there were too many to
+/// record.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct IgnoredEntries(Option<Vec<IgnoredEntry>>);
 
@@ -135,7 +136,8 @@ impl PreparedTree {
         Self::with_ignore_root(tree, folder, Some(&tree.at.anchor))
     }
 
-    /// Prepares a tree as programs such as `rg` walk it: `.gitignore` applies in repositories only. Enters `.git` folders.
+    /// Prepares a tree as programs such as `rg` walk it: `.gitignore` applies in repositories only. Enters `.git`
+    /// folders.
     pub(crate) fn for_programs(tree: &FileTree, folder: OwnedFd) -> Result<Self, SearchError> {
         Ok(Self { enters_git: true, ..Self::with_ignore_root(tree, folder, None)? })
     }

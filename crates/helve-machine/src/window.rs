@@ -163,8 +163,8 @@ impl BlockReader {
         Ok((filled > 0).then(|| &self.buffer[..filled]))
     }
 
-    /// Returns a range of the file, to hash it; `None` if it is too long or cannot be read. [`BlockReader::next`] must not
-    /// be called afterwards: if the buffer holds the whole range, the buffer itself is returned.
+    /// Returns a range of the file, to hash it; `None` if it is too long or cannot be read. [`BlockReader::next`] must
+    /// not be called afterwards: if the buffer holds the whole range, the buffer itself is returned.
     fn content(&mut self, range: Range<u64>) -> Option<Bytes> {
         let length =
             range.end.checked_sub(range.start).filter(|length| *length <= MAX_HASHED_BYTES)?;
@@ -185,8 +185,8 @@ impl BlockReader {
         Some(bytes.into())
     }
 
-    /// Counts the lines from a position to the end of the file, where the caller knows that there are some. Returns `None`
-    /// if the rest of the file is too long or cannot be read.
+    /// Counts the lines from a position to the end of the file, where the caller knows that there are some. Returns
+    /// `None` if the rest of the file is too long or cannot be read.
     fn count_lines(&self, from: u64, terminator: u8, cancellation: &Cancellation) -> Option<u64> {
         let length = self.reported_size.checked_sub(from).filter(|it| *it <= MAX_COUNTED_BYTES)?;
         // If nothing seems to be left, the caller does not know the real position: the file is UTF-16, or was cut off.

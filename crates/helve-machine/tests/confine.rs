@@ -138,8 +138,8 @@ fn users() -> Vec<RunAs> {
     [RunAs::Own].into_iter().chain(others).collect()
 }
 
-/// Whether this machine supports confinement. If not, the test says so and checks nothing, unless `REQUIRE_SANDBOX` is set:
-/// then it fails.
+/// Whether this machine supports confinement. If not, the test says so and checks nothing, unless `REQUIRE_SANDBOX` is
+/// set: then it fails.
 fn can_confine() -> bool {
     match probe().writes {
         Support::Yes(_) => true,
@@ -920,7 +920,8 @@ fn moving_a_folder_does_not_reveal_hidden_files_to_later_commands() {
     });
 }
 
-/// Opens the files of all processes, and those that describe the broker itself, in ways in which the broker opens them for a program.
+/// Opens the files of all processes, and those that describe the broker itself, in ways in which the broker opens them
+/// for a program.
 const BROKER_FILES: &str = r#"python3 -c '
 import os
 FLAGS = (os.O_RDONLY | os.O_CREAT, os.O_RDWR, os.O_WRONLY | os.O_NONBLOCK)
@@ -971,8 +972,8 @@ enum Named {
     Error,
 }
 
-/// Attempts to leave the sandbox, five of each kind. `TERMINAL` is the terminal of another window, `VICTIM` the id of another
-/// process, `DATA` a hidden folder.
+/// Attempts to leave the sandbox, five of each kind. `TERMINAL` is the terminal of another window, `VICTIM` the id of
+/// another process, `DATA` a hidden folder.
 const ATTEMPTS: [(&str, Named, [&str; 5]); 6] = [
     (
         "lead git to other settings",

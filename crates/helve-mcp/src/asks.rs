@@ -40,8 +40,8 @@ pub(crate) struct ClientPerson {
 pub(crate) enum AskRoute {
     /// By a request from the server while the client's own request waits: revisions up to 2025-11-25.
     Elicit(Peer<RoleServer>),
-    /// By answering the client's request with the question. The client then repeats the request with the person's reply:
-    /// revisions from 2026-07-28 on.
+    /// By answering the client's request with the question. The client then repeats the request with the person's
+    /// reply: revisions from 2026-07-28 on.
     Park(mpsc::Sender<ParkedQuestion>),
 }
 
@@ -77,7 +77,7 @@ impl ClientPerson {
         request: ElicitRequestParams,
         key: AskKey,
     ) -> Option<ElicitResult> {
-        let route = self.routes.lock().get(&*call.root).cloned()?;
+        let route = self.routes.lock().get(&*call.root_call).cloned()?;
         match route {
             AskRoute::Elicit(peer) => elicit(&peer, request).await,
             AskRoute::Park(client) => park(&client, request, key).await,
@@ -145,8 +145,8 @@ async fn elicit(peer: &Peer<RoleServer>, request: ElicitRequestParams) -> Option
     }
 }
 
-/// Sends the question as the response to the client's pending request, then waits for the reply. The client sends the reply
-/// with a later request.
+/// Sends the question as the response to the client's pending request, then waits for the reply. The client sends the
+/// reply with a later request.
 async fn park(
     client: &mpsc::Sender<ParkedQuestion>,
     request: ElicitRequestParams,

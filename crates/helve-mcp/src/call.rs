@@ -55,8 +55,8 @@ pub(crate) async fn with_progress<T>(
     tokio::join!(working, reporting).0
 }
 
-/// Waits for a call, and cancels it if its request is cancelled. A cancelled call is awaited too, because the engine gives
-/// it a moment to clean up.
+/// Waits for a call, and cancels it if its request is cancelled. A cancelled call is awaited too, because the engine
+/// gives it a moment to clean up.
 pub(crate) async fn run_with_cancellation(
     mut running: BoxFuture<'static, ToolResult>,
     request: &CancellationToken,
@@ -132,7 +132,7 @@ async fn latest_progress(
             () = ended.cancelled() => return latest,
         };
         if let EventDelivery::Event(event) = delivery
-            && *event.root == *call
+            && *event.root_call == *call
             && let EventKind::Progress(progress) = event.kind
         {
             let previous = latest.take().unwrap_or_default();

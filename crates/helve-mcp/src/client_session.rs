@@ -24,8 +24,8 @@ pub(crate) struct ClientSession {
     pub(crate) session: Arc<Session>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) person: ClientPerson,
-    /// Cancels all calls of the session. A call does not depend on its request, which may end while the call waits for a
-    /// person.
+    /// Cancels all calls of the session. A call does not depend on its request, which may end while the call waits for
+    /// a person.
     pub(crate) cancel_calls: CancellationToken,
     _cancel_on_drop: DropGuard,
     /// Receives the version of the registry whenever it changes. `None` once the task that

@@ -15,7 +15,8 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::asks::{AskRoute, ClientPerson, Form, ParkedQuestion, RouteGuard};
 
-/// Maximum number of questions per call. Clients give up after ten; ending the call one question earlier gives a better error.
+/// Maximum number of questions per call. Clients give up after ten; ending the call one question earlier gives a better
+/// error.
 const MAX_ROUNDS: u8 = 9;
 /// Maximum number of parked calls. Parking another drops the oldest.
 const MAX_PARKED: usize = 64;

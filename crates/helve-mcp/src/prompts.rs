@@ -19,8 +19,8 @@ pub trait Prompts: Send + Sync {
     /// Returns name and description of each prompt.
     fn list(&self) -> Vec<(String, String)>;
 
-    /// Returns the message of a prompt. Shell commands and file references in it are run as calls of the client's session. `None`
-    /// if there is no prompt of this name; an error is a sentence for the person.
+    /// Returns the message of a prompt. Shell commands and file references in it are run as calls of the client's
+    /// session. `None` if there is no prompt of this name; an error is a sentence for the person.
     fn fill<'a>(
         &'a self,
         session: &'a Arc<Session>,
@@ -81,8 +81,8 @@ pub(crate) async fn get(
     let filled = prompts.fill(session, tools, &request.name, arguments).await;
     let Some(filled) = filled else {
         let names: Vec<String> = prompts.list().into_iter().map(|(name, _)| name).collect();
-        let text =
-            format!("There is no prompt {:?}; there are: {}", request.name, names.join(", "));
+        let available = if names.is_empty() { "none".into() } else { names.join(", ") };
+        let text = format!("There is no prompt {:?}. Available prompts: {available}", request.name);
         return Err(invalid(text));
     };
     let messages = filled.map_err(|text| ErrorData::internal_error(text, None))?;

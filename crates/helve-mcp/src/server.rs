@@ -58,7 +58,7 @@ impl McpServer {
         Ok(self.session.get_or_init(|| session).clone())
     }
 
-    fn request_session(
+    fn session_of_request(
         &self,
         context: &RequestContext<RoleServer>,
     ) -> Result<Arc<ClientSession>, ErrorData> {
@@ -116,7 +116,7 @@ impl ServerHandler for McpServer {
 
     /// Since protocol revision 2026-07-28, a client that wants change notifications keeps this request open.
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
-        let session = self.request_session(context.request_context())?;
+        let session = self.session_of_request(context.request_context())?;
         let mut versions = session.registry.watch_changes();
         let notifying = async {
             while versions.changed().await.is_ok() {
@@ -140,7 +140,7 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        let session = self.request_session(&context)?;
+        let session = self.session_of_request(&context)?;
         session.registry.wait_for_announced(TOOLS_WAIT).await;
         let tools = session.tools();
         Ok(ListToolsResult::with_all_items(tools.specs().map(render::tool).collect()))
@@ -159,7 +159,7 @@ impl ServerHandler for McpServer {
         request: GetPromptRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
-        let session = self.request_session(&context)?;
+        let session = self.session_of_request(&context)?;
         let (prompts, tools) = (&*self.state.config.prompts, session.tools());
         Ok(prompts::get(prompts, &session.session, &tools, &request).await?.into())
     }
@@ -172,7 +172,7 @@ impl ServerHandler for McpServer {
         if request.name.len() > MAX_NAME {
             return Err(ErrorData::invalid_params("The name of the tool is too long.", None));
         }
-        let session = self.request_session(&context)?;
+        let session = self.session_of_request(&context)?;
         let input = match take_arguments(&mut context) {
             Some(RawArguments(text)) => Input::Raw(text),
             None => Input::Json(Value::Object(request.arguments.unwrap_or_default())),
@@ -204,7 +204,7 @@ impl ServerHandler for McpServer {
         _page: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        let saved = self.request_session(&context)?.saved();
+        let saved = self.session_of_request(&context)?.saved();
         Ok(ListResourcesResult::with_all_items(saved.iter().map(render::resource).collect()))
     }
 
@@ -222,7 +222,7 @@ impl ServerHandler for McpServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let session = self.request_session(&context)?.session.clone();
+        let session = self.session_of_request(&context)?.session.clone();
         let unknown = || ErrorData::resource_not_found("No such saved output.", None);
         let id = render::output_id(&request.uri).ok_or_else(unknown)?;
         let found = session.outputs.load(&session.id, id).await;
@@ -261,6 +261,8 @@ impl McpServer {
                 *parked
             }
             target @ (Some(RetryTarget::Gone | RetryTarget::AlreadyUsed) | None) => {
+                // A parked call that is gone, for example after a restart: its answer counts for this new call if that
+                // asks the same question.
                 let accepts_answer = matches!(target, Some(RetryTarget::Gone));
                 let retry = retry.filter(|_| accepts_answer);
                 call.answers.extend(retry.map(Retry::into_answer));

@@ -1,5 +1,5 @@
-//! State that all connections of a server share: client sessions, running calls, and calls that wait for a person's answer
-//! between two requests (parked calls).
+//! State that all connections of a server share: client sessions, running calls, and calls that wait for a person's
+//! answer between two requests (parked calls).
 
 use std::sync::Arc;
 

@@ -34,7 +34,7 @@ const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","pa
 /// A line is sent as it is and its answer awaited; with the prefix `+ ` it is only sent. Other commands: `? N`
 /// awaits N lines; `register` and `drop` change the registry; `stop` cancels the server's token; `long N` sends a
 /// line of N bytes; `endless` sends a line without end; `deep N` sends a call whose arguments nest N levels deep;
-/// `wait N` lets N seconds pass. `STATE` in a line is replaced by the `requestState` of the last question.
+/// `wait N` lets N seconds pass. `STATE` in a line stands for the `requestState` of the last question.
 fn check(script: &str, expected: Expect) {
     check_bytes(&lines(script), expected);
 }

@@ -12,7 +12,7 @@ use pdf_extract::{
     Error, MediaBox, ObjectId, OutputDev, OutputError, PlainTextOutput, Transform, output_doc_page,
 };
 
-use crate::{MediaLimits, undecodable};
+use crate::{MediaLimits, broken};
 
 /// Maximum number of pages counted.
 const MAX_PAGES: usize = 100_000;
@@ -24,11 +24,11 @@ pub(super) fn decode(
     limits: &MediaLimits,
     deadline: Instant,
 ) -> Result<Document, MediaError> {
-    bounds::check_file(bytes, deadline).map_err(undecodable)?;
+    bounds::check_file(bytes, deadline).map_err(broken)?;
     let mut document = load(bytes)?;
     let ids: Vec<ObjectId> = document.page_iter().take(MAX_PAGES).collect();
     if ids.is_empty() {
-        return Err(undecodable("it has no pages"));
+        return Err(broken("it has no pages"));
     }
     bounds::remove_images(&mut document);
     let (mut pages, mut text_bytes_left) = (Vec::new(), limits.text_bytes);
@@ -56,7 +56,7 @@ pub(super) fn decode(
 fn load(bytes: &Bytes) -> Result<pdf_extract::Document, MediaError> {
     let failed = |error: Error| match error {
         Error::InvalidPassword | Error::Decryption(_) => MediaError::Locked,
-        other => undecodable(other),
+        other => broken(other),
     };
     let mut document = pdf_extract::Document::load_mem(bytes).map_err(failed)?;
     if document.is_encrypted() {
@@ -66,8 +66,8 @@ fn load(bytes: &Bytes) -> Result<pdf_extract::Document, MediaError> {
     Ok(document)
 }
 
-/// Returns the text of one page, and how many of the `max_bytes` bytes of text are left. If the library panics, as it does
-/// on unknown fonts, only this page is unreadable.
+/// Returns the text of one page, and how many of the `max_bytes` bytes of text are left. If the library panics, as it
+/// does on unknown fonts, only this page is unreadable.
 fn page(
     document: &pdf_extract::Document,
     number: u32,

@@ -100,8 +100,8 @@ impl Media for Decoder {
                 };
                 let thread = std::thread::Builder::new().name("helve-media".into());
                 match thread.stack_size(STACK_SIZE).spawn(work) {
-                    Ok(_thread) => receiver.await.unwrap_or(Err(undecodable("the decoder failed"))),
-                    Err(err) => Err(undecodable(err)),
+                    Ok(_thread) => receiver.await.unwrap_or(Err(decoder_failed("it ended early"))),
+                    Err(err) => Err(decoder_failed(err)),
                 }
             };
             tokio::time::timeout(limits.time, decoding).await.unwrap_or(Err(timed_out))
@@ -118,7 +118,7 @@ fn decode_catching_panics(
     // Earlier than the caller's timeout, so that partial results arrive in time.
     let deadline = Instant::now() + limits.time * 3 / 4;
     catch_unwind(AssertUnwindSafe(|| decode(bytes, format, limits, deadline)))
-        .unwrap_or_else(|_panic| Err(undecodable("the decoder failed")))
+        .unwrap_or_else(|_panic| Err(decoder_failed("it panicked")))
 }
 
 fn decode(
@@ -149,8 +149,12 @@ fn matches_format(bytes: &Bytes, format: MediaFormat) -> bool {
         || format == MediaFormat::Pdf && start.windows(5).any(|five| five == b"%PDF-")
 }
 
-fn undecodable(why: impl ToString) -> MediaError {
+fn broken(why: impl ToString) -> MediaError {
     MediaError::Broken { why: why.to_string() }
+}
+
+fn decoder_failed(why: impl ToString) -> MediaError {
+    MediaError::DecoderFailed { why: why.to_string() }
 }
 
 #[cfg(not(feature = "images"))]

@@ -14,7 +14,7 @@ use image::{
     ImageReader, RgbImage, Rgba,
 };
 
-use crate::{MediaLimits, undecodable};
+use crate::{MediaLimits, broken};
 
 /// Maximum number of times an image is shrunk, each time to three quarters.
 const MAX_SHRINKS: usize = 32;
@@ -42,10 +42,11 @@ pub(super) fn decode(
     if fits && frames == Frames::One && is_accepted_by_providers(bytes, format) {
         let mime = format.mime();
         let bytes = bytes.clone();
-        // The file is passed on unchanged, with its orientation tag, so both sizes are the one in its header.
+        // The file is passed on unchanged, with its orientation tag, so `size` and `original` are both the size in its
+        // header.
         return Ok(Picture { mime, bytes, size: stored_size, original: stored_size, frames });
     }
-    let (mime, bytes, size) = shrink(image, format, limits, deadline)?;
+    let (mime, bytes, size) = encode_to_fit(image, format, limits, deadline)?;
     Ok(Picture { mime, bytes, size, original: oriented_size, frames })
 }
 
@@ -80,7 +81,7 @@ fn measure(bytes: &Bytes, format: MediaFormat) -> Result<PixelSize, MediaError> 
     reader.no_limits();
     let (width, height) = reader.into_dimensions().map_err(image_error)?;
     if width == 0 || height == 0 {
-        return Err(undecodable("it has no pixels"));
+        return Err(broken("it has no pixels"));
     }
     Ok(PixelSize { width, height })
 }
@@ -126,8 +127,8 @@ fn frames(bytes: &Bytes, format: MediaFormat, limits: &MediaLimits) -> Frames {
     if is_animated { Frames::FirstOfMany } else { Frames::One }
 }
 
-/// Shrinks an image to the largest size that fits.
-fn shrink(
+/// Encodes an image, shrunk in steps until it fits.
+fn encode_to_fit(
     image: DynamicImage,
     format: MediaFormat,
     limits: &MediaLimits,
@@ -180,7 +181,7 @@ fn scale_to_side(size: PixelSize, side: u32) -> PixelSize {
 /// Resizes with a Lanczos3 filter.
 fn resize(image: &DynamicImage, size: PixelSize) -> Result<DynamicImage, MediaError> {
     let mut smaller = DynamicImage::new(size.width, size.height, image.color());
-    Resizer::new().resize(image, &mut smaller, None).map_err(undecodable)?;
+    Resizer::new().resize(image, &mut smaller, None).map_err(broken)?;
     Ok(smaller)
 }
 
@@ -235,6 +236,6 @@ fn base64_size(bytes: usize) -> usize {
 fn image_error(error: ImageError) -> MediaError {
     match error {
         ImageError::Limits(_) => MediaError::TooMuchMemory,
-        other => undecodable(other),
+        other => broken(other),
     }
 }

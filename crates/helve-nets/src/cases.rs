@@ -45,7 +45,7 @@ fn scripts(text: &str) -> Vec<ScriptCase> {
     all
 }
 
-/// Returns a policy from the list. `only PROGRAM` allows that program with any arguments and nothing else.
+/// Returns a policy from the list. `only PROGRAM` allows that program, with any arguments, and no other program.
 pub(crate) fn policy_named(name: &str) -> Result<Policy, String> {
     if let Some(program) = name.strip_prefix("only ") {
         let rule =

@@ -319,7 +319,7 @@ impl ScriptBuilder<'_> {
         text
     }
 
-    /// Returns a random template with `V` replaced by a variable, `W` by a value and `D` by a directory.
+    /// Returns a random template with a variable for `V`, a value for `W` and a directory for `D`.
     fn fill(&mut self, templates: &[&str]) -> String {
         let mut text = String::new();
         let name = self.random.pick(&["f", "f", "g"]);

@@ -16,7 +16,7 @@ pub(crate) struct ScriptDecision {
     runs: Vec<ProgramRun>,
     pub doubts: Vec<Doubt>,
     /// Whether a rule allows every command.
-    is_blanket: bool,
+    has_blanket_allow: bool,
 }
 
 pub(crate) fn judge(script: &str, policy: &Policy, samples: &SampleFiles) -> ScriptDecision {
@@ -27,7 +27,7 @@ pub(crate) fn judge(script: &str, policy: &Policy, samples: &SampleFiles) -> Scr
         parts,
         runs: analysis.runs,
         doubts: analysis.doubts,
-        is_blanket: allows_every_command(policy),
+        has_blanket_allow: allows_every_command(policy),
     }
 }
 
@@ -142,7 +142,7 @@ impl ScriptDecision {
         };
         self.action == Action::Allow
             && self.parts.iter().all(|part| part.unclear().is_none())
-            && (!self.is_blanket || self.runs.iter().all(is_plain))
+            && (!self.has_blanket_allow || self.runs.iter().all(is_plain))
     }
 
     /// Returns the names of the programs that the decision predicts.
@@ -199,7 +199,7 @@ impl ScriptDecision {
             Operation::CreateFolder => {
                 self.predicts_write(event, trace, samples, PathReach::BelowAndParents)
             }
-            Operation::Connect => {
+            Operation::UseAddress => {
                 // Programs connect to a local server to look up user names. The sandbox has none.
                 let is_user_lookup = ["nscd", "systemd"].iter().any(|it| event.path.contains(it));
                 is_user_lookup && event.path.starts_with("socket")
@@ -209,8 +209,8 @@ impl ScriptDecision {
         }
     }
 
-    /// Whether the operation was done by a program of the script whose actions are not compared, or by a program that it
-    /// started.
+    /// Whether the operation was done by a program of the script whose actions are not compared, or by a program that
+    /// it started.
     fn is_done_by_excluded_program(&self, event: &TraceEvent) -> bool {
         let programs = self.programs();
         // A program can have two names, with and without its version.
@@ -353,7 +353,8 @@ impl ScriptDecision {
         is_git_dir || is_in_root && self.runs_git(CHANGES_WORKING_TREE)
     }
 
-    /// Whether a file is in the same directory as a file that the decision allows to be edited. Programs write a temporary file there and rename it.
+    /// Whether a file is in the same directory as a file that the decision allows to be edited. Programs write a
+    /// temporary file there and rename it.
     fn is_next_to_predicted(&self, path: &str, samples: &SampleFiles) -> bool {
         let folder = |path: &str| path.rsplit_once('/').map_or(String::new(), |(it, _)| it.into());
         let folder_of = |part: &Part| {

@@ -1,12 +1,12 @@
-//! Safety nets for the shell decision, which is the code of helve-policy that judges shell scripts. Each net searches for
-//! scripts that the decision wrongly allows. All nets but `random-texts` run the allowed scripts in a sandbox under a tracer.
-//! A script that does something that the decision did not list is a failure.
+//! Safety nets for the shell decision, which is the code of helve-policy that judges shell scripts. Each net searches
+//! for scripts that the decision wrongly allows. All nets but `random-texts` run the allowed scripts in a sandbox under
+//! a tracer. A script that does something that the decision did not list is a failure.
 //!
 //! - `known-scripts`: the allowed scripts from the tests of the decision, and generated scripts that use one flag each.
 //! - `data-flow`: generated scripts that set variables and change directories, and then use them.
 //! - `mutants`: mutated attacks.
-//! - `random-texts`: random texts, which are judged but not run. Judging must not panic or take long, and a text that is not
-//!   allowed must not become allowed inside another construct.
+//! - `random-texts`: random texts, which are judged but not run. Judging must not panic or take long, and a text that
+//!   is not allowed must not become allowed inside another construct.
 #![expect(
     clippy::disallowed_methods,
     reason = "creates temporary directories and runs scripts in them; not part of the product"

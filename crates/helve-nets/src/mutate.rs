@@ -8,9 +8,9 @@ mod surround;
 
 use crate::random::Random;
 use edit::{
-    add_braces, add_glob, continue_line, dollar_quote, double_char, drop_char, insert_invisible,
-    insert_look_alike, insert_metacharacter, insert_word, quote_word, replace_newlines,
-    replace_spaces, respell_word, splice, split_word, swap_chars,
+    add_braces, add_glob, continue_line, dollar_quote, double_char, drop_char, insert_expansion,
+    insert_invisible, insert_metacharacter, insert_word, quote_word, replace_newlines,
+    replace_spaces, replace_with_look_alike, respell_word, splice, swap_chars,
 };
 use surround::{
     append, join_with_harmless_command, nest, pass_as_argument, pass_as_here_document,
@@ -30,14 +30,14 @@ const MUTATIONS: &[Mutation] = &[
     quote_word,
     quote_word,
     dollar_quote,
-    split_word,
+    insert_expansion,
     continue_line,
     add_braces,
     store_in_variable,
     store_in_two_variables,
     run_as_alias,
     add_glob,
-    insert_look_alike,
+    replace_with_look_alike,
     insert_invisible,
     pass_as_here_document,
     pass_as_here_string,

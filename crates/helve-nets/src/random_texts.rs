@@ -1,5 +1,5 @@
-//! `random-texts`: judges random and mutated texts for some time. No text may cause a panic or a long wait, and wrapping a
-//! text in another construct must not turn a refusal into permission.
+//! `random-texts`: judges random and mutated texts for some time. No text may cause a panic or a long wait, and
+//! wrapping a text in another construct must not turn a refusal into permission.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
@@ -15,7 +15,8 @@ use crate::sample_files::SampleFiles;
 
 /// Maximum length of a short text.
 const SHORT_BYTES: usize = 4 << 10;
-/// Maximum time for 99 % of the short texts, except those that repeat one token many times. Only an optimized build checks this limit.
+/// Maximum time for 99 % of the short texts, except those that repeat one token many times. Only an optimized build
+/// checks this limit.
 const MAX_P99_TIME: Duration = Duration::from_millis(1);
 /// Maximum time for every short text. Only an optimized build checks this limit.
 const MAX_SHORT_TEXT_TIME: Duration = Duration::from_millis(50);

@@ -37,8 +37,8 @@ pub(crate) fn create(folder: &Path) -> io::Result<()> {
                 fs::create_dir_all(parent)?;
                 std::os::unix::fs::symlink(target, &file)?;
             }
-            // Folders are created with their files. Empty files stand for files of git, which are created below, and for files
-            // that only the decision sees.
+            // Folders are created with their files. Empty files stand for files of git, which are created below, and
+            // for files that exist only for the analysis, not on disk.
             Node::File(_) | Node::Folder => {}
         }
     }

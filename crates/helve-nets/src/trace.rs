@@ -24,7 +24,8 @@ pub(crate) enum Operation {
     /// Opened for writing, created, removed, renamed, linked, or its mode, owner, times or attributes changed.
     Write,
     CreateFolder,
-    Connect,
+    /// Connecting a socket to an address, or binding it to one.
+    UseAddress,
 }
 
 /// The trace of one script.

@@ -59,7 +59,7 @@ fn path(syscall: &PendingSyscall, file: FileArgument) -> Option<String> {
     let argument = |index: usize| syscall.arguments[index];
     let join = |folder: PathBuf, pointer: u64| -> Option<String> {
         let text = String::from_utf8_lossy(&sys::read_c_string(thread, pointer)?).into_owned();
-        // Such a path names a folder, which can be listed but not read, executed, written or removed.
+        // A path that ends with `/.` names a folder, which can be listed but not read, executed, written or removed.
         (!text.ends_with("/.")).then(|| resolve_stream(thread, normalize(&folder.join(text))))
     };
     let current = || proc_link(thread, "cwd");

@@ -106,8 +106,8 @@ fn candidates(part: &Part, place: RulePlace) -> Vec<Vec<AdvisedRule>> {
     lists
 }
 
-/// Returns a pattern that matches the subject. Returns `None` if there is none, because the configuration or the flag would
-/// expand it: a leading `~` becomes the home folder.
+/// Returns a pattern that matches the subject. Returns `None` if there is none, because the configuration or the flag
+/// would expand it: a leading `~` becomes the home folder.
 fn as_pattern(part: &Part, subject: &str, place: RulePlace) -> Option<String> {
     let is_path = SubjectKind::of(&part.permission) == SubjectKind::Path;
     let is_expanded = match place {

@@ -30,8 +30,8 @@ pub struct Part {
     /// Whether a shell command does this, rather than a tool like `edit`.
     #[serde(skip)]
     pub via_shell: bool,
-    /// For a folder outside the workspace that is reached through a link: the path of the link. A rule can then allow the
-    /// folder by its resolved path, or by a path through this link.
+    /// For a folder outside the workspace that is reached through a link: the path of the link. A rule can then allow
+    /// the folder by its resolved path, or by a path through this link.
     #[serde(skip)]
     pub link: Option<String>,
 }
@@ -50,8 +50,8 @@ pub enum MatchBy {
     Subjects,
     /// By the words of this shell command.
     Command(Box<Command>),
-    /// By its subjects. The part is a file that this command accesses without naming it: `grep -r x src` reads the files
-    /// below `src`. Built-in rules that ask do not apply if another rule or an approval allows the command.
+    /// By its subjects. The part is a file that this command accesses without naming it: `grep -r x src` reads the
+    /// files below `src`. Built-in rules that ask do not apply if another rule or an approval allows the command.
     UnnamedFile(Box<Command>),
     /// By its subjects. The part is not fully understood, so only a rule that allows every command can allow it.
     Unclear(Unclear),
@@ -153,8 +153,8 @@ impl Part {
         }
     }
 
-    /// Returns the known paths that a command may change. Because it is not certain that it changes them, a rule that denies
-    /// changing one of them leads to an ask, not to a denial.
+    /// Returns the known paths that a command may change. Because it is not certain that it changes them, a rule that
+    /// denies changing one of them leads to an ask, not to a denial.
     pub fn possible_changes(&self) -> &[String] {
         match &self.matched_by {
             MatchBy::Command(command) => command.possible_changes(),
@@ -166,8 +166,8 @@ impl Part {
         }
     }
 
-    /// Whether the part is a command that needs no rule, like `cd`, or lists the files that a script mentions. Such a part
-    /// is only shown if a rule applies to it.
+    /// Whether the part is a command that needs no rule, like `cd`, or lists the files that a script mentions. Such a
+    /// part is only shown if a rule applies to it.
     pub fn is_exempt(&self) -> bool {
         match &self.matched_by {
             MatchBy::Command(command) => command.is_exempt(),
@@ -315,7 +315,8 @@ impl Ask {
         self
     }
 
-    /// Returns a hash of everything that is shown to the person. An answer is accepted only for the ask with the same key.
+    /// Returns a hash of everything that is shown to the person. An answer is accepted only for the ask with the same
+    /// key.
     pub fn key(&self) -> AskKey {
         let mut hasher = blake3::Hasher::new();
         let shown = (&self.parts, &self.acts, &self.preview, &self.from);

@@ -1,5 +1,5 @@
-//! Built-in rules. Some are the first rules of the user's wall, where later rules override them. The others form two walls
-//! that no rule overrides.
+//! Built-in rules. Some are the first rules of the user's wall, where later rules override them. The others form two
+//! walls that no rule overrides.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -18,7 +18,7 @@ pub fn rules() -> Vec<Rule> {
     {
         rules.push(rule(tool, "*", Action::Allow));
     }
-    // What a sub-agent does is judged call by call; questions go to the person in any case.
+    // What a sub-agent does is judged call by call; its questions go to the person anyway.
     for tool in ["task", "question", "plan_enter", "plan_exit"] {
         rules.push(rule(tool, "*", Action::Allow));
     }
@@ -35,19 +35,20 @@ pub fn rules() -> Vec<Rule> {
             rules.push(case_insensitive_rule("read", pattern, Action::Allow));
         }
     }
-    // Reading a resource of an MCP server, and answering one of its questions, must be approved like a call of its tools.
+    // Reading a resource of an MCP server, and answering one of its questions, must be approved like a call of its
+    // tools.
     rules.push(rule("read", "mcp:*", Action::Ask));
     rules.push(rule("question", "mcp:*", Action::Ask));
     rules
 }
 
-/// Folders and files that run or configure programs. Writing to them is asked about even if edits are allowed.
+/// Folders and files that run or configure programs. Writing to them needs approval even if edits are allowed.
 const PROTECTED_FOLDERS: [&str; 4] = [".git", ".helve", ".opencode", ".vscode"];
 const PROTECTED_FILES: [&str; 6] =
     [".mcp.json", ".envrc", "helve.json", "helve.jsonc", "opencode.json", "opencode.jsonc"];
 
-/// The entries of a git folder that run or configure programs, or lead to another repository. A rebase runs the commands
-/// in its list of steps. The other entries change with every commit.
+/// The entries of a git folder that run or configure programs, or lead to another repository. A rebase runs the
+/// commands in its list of steps. The other entries change with every commit.
 const PROTECTED_IN_GIT: [&str; 12] = [
     "branches",
     "commondir",
@@ -66,8 +67,8 @@ const PROTECTED_IN_GIT: [&str; 12] = [
 /// Names that only a sandbox protects, one per line.
 const SANDBOX_NAMES: &str = include_str!("sandbox_protected.txt");
 
-/// Returns the paths below `root` that a sandboxed command must not write to: the paths of [`protected_wall`], except
-/// the parts of `.git` that a commit changes, and those in `sandbox_protected.txt`.
+/// Returns the paths below `root` that a sandboxed command must not write to: the paths of [`protected_wall`] without
+/// the parts of `.git` that a commit changes, plus those in `sandbox_protected.txt`.
 pub fn protected_paths(root: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     for name in PROTECTED_FOLDERS.iter().chain(&PROTECTED_FILES) {

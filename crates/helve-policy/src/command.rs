@@ -26,8 +26,8 @@ use quote::quote_text;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Command {
     forms: Forms,
-    /// One list per resolved path of the program or a script: the spellings of the command with that path. If not empty,
-    /// an allow rule must match at least one spelling from every list, instead of one of `forms`.
+    /// If the program or a script is reached through links: for each resolved path, the spellings of the command with
+    /// that path. An allow rule must then match one spelling for each path; `forms` are not used.
     resolved: Vec<Vec<Form>>,
     /// More spellings, for rules that ask or deny.
     loose_forms: Vec<LooseForm>,
@@ -44,7 +44,7 @@ pub struct Command {
     mentioned_programs: Vec<String>,
     /// Paths that the command may change. A folder ends with a slash.
     possible_changes: Vec<String>,
-    /// Files that the command may print. The list includes all files that a rule denies reading, and may omit others.
+    /// Files that the command may print. Those that a rule forbids reading are complete; others may be missing.
     possible_reads: Vec<String>,
     /// Files and folders that the command writes to because a flag names them.
     outputs: Vec<String>,
@@ -55,8 +55,8 @@ pub struct Command {
     is_interpreter: bool,
     /// Indices of the words whose values are only known at run time.
     dynamic_words: Vec<usize>,
-    /// Words that make the command act on more than its operands: `--tags` of `git push`. An allow rule with a wildcard in a
-    /// path must contain them.
+    /// Words that make the command act on more than its operands: `--tags` of `git push`. An allow rule with a wildcard
+    /// in a path must contain them.
     widening_words: Vec<String>,
     only_reads: bool,
 }
@@ -145,7 +145,7 @@ impl Command {
         &self.outputs
     }
 
-    /// Returns files that the command may print: all those that a rule denies reading, and perhaps others.
+    /// Returns files that the command may print: all those that a rule forbids reading, and perhaps others.
     pub(crate) fn possible_reads(&self) -> &[String] {
         &self.possible_reads
     }
@@ -172,8 +172,8 @@ impl Command {
 
     /// Returns the pattern that a lasting approval remembers.
     ///
-    /// Usually the pattern consists of the words that name the operation, and a wildcard: `git checkout main` →
-    /// `git checkout *`. If the command is risky, or if that pattern would not allow it, the exact command is remembered.
+    /// Usually the pattern consists of the words that name the operation, and a wildcard: `git checkout main` → `git
+    /// checkout *`. If the command is risky, or if that pattern would not allow it, the exact command is remembered.
     pub(crate) fn approval_pattern(&self) -> Pattern {
         let exact = Pattern::Exact(self.text().to_string());
         if !self.risks.is_empty() || !self.assignments.is_empty() {
@@ -303,34 +303,34 @@ impl Command {
         starts.len() > MAX_STARTS || starts.iter().any(is_match)
     }
 
-    /// Whether a rule applies to a command that needs no rule. Only two kinds do: rules that name the command (`cd *`), and
-    /// rules that ask about or deny its redirects (`* > *`).
+    /// Whether a rule applies to a command that needs no rule. Only two kinds do: rules that name the command (`cd *`),
+    /// and rules that ask about or deny its redirects (`* > *`).
     fn applies_to_exempt(&self, rule: &Rule) -> bool {
-        let is_about_redirects = || {
+        let matches_redirects = || {
             rule.action != Action::Allow
                 && !rule.pattern.matches(&self.forms.plain.text)
                 && self.with_redirects.iter().any(|text| rule.pattern.matches(text))
         };
-        self.is_named_in(&rule.pattern) || is_about_redirects()
+        self.is_named_in(&rule.pattern) || matches_redirects()
     }
 
-    /// Whether an allow rule with this pattern covers the command. The pattern must match the command as written. A risky
-    /// word must be spelled out; a wildcard does not cover it.
+    /// Whether an allow rule with this pattern covers the command. The pattern must match the command as written. A
+    /// risky word must be spelled out; a wildcard does not cover it.
     fn coverage(&self, pattern: &Pattern) -> Coverage {
-        let wild_text = match pattern {
+        let pattern_text = match pattern {
             Pattern::Exact(exact) if exact == self.text() => return Coverage::Full,
             Pattern::Exact(_) => return Coverage::None,
             Pattern::Wild(text) | Pattern::CaseInsensitive(text) => text,
         };
-        if !wild_text.contains(['*', '?'])
-            && (wild_text == self.text()
-                || *wild_text == self.forms.plain.text && self.dynamic_words.is_empty())
+        if !pattern_text.contains(['*', '?'])
+            && (pattern_text == self.text()
+                || *pattern_text == self.forms.plain.text && self.dynamic_words.is_empty())
             && self.resolved.is_empty()
         {
             return Coverage::Full;
         }
-        match self.text_coverage(pattern, wild_text) {
-            Coverage::Full => match self.first_obstacle(pattern, wild_text) {
+        match self.text_coverage(pattern, pattern_text) {
+            Coverage::Full => match self.first_obstacle(pattern, pattern_text) {
                 None => Coverage::Full,
                 Some(reason) => Coverage::Blocked(reason),
             },
@@ -342,12 +342,12 @@ impl Command {
     }
 
     /// Like [`Command::coverage`], but ignores risks and assignments.
-    fn text_coverage(&self, pattern: &Pattern, wild_text: &str) -> Coverage {
+    fn text_coverage(&self, pattern: &Pattern, pattern_text: &str) -> Coverage {
         if self.resolved.is_empty() {
-            return self.coverage_with_widening_words(pattern, wild_text, self.forms.all());
+            return self.coverage_with_widening_words(pattern, pattern_text, self.forms.all());
         }
         for forms in &self.resolved {
-            match self.coverage_with_widening_words(pattern, wild_text, forms.iter()) {
+            match self.coverage_with_widening_words(pattern, pattern_text, forms.iter()) {
                 Coverage::Full => {}
                 Coverage::None
                     if pattern.matches(self.text())
@@ -366,12 +366,12 @@ impl Command {
     fn coverage_with_widening_words<'f>(
         &self,
         pattern: &Pattern,
-        wild_text: &str,
+        pattern_text: &str,
         forms: impl Iterator<Item = &'f Form>,
     ) -> Coverage {
-        let is_missing = |word: &&String| !wild_text.split(' ').any(|token| token == *word);
-        match form_coverage(pattern, wild_text, forms) {
-            Coverage::Full if operands::has_wild_path(wild_text) => {
+        let is_missing = |word: &&String| !pattern_text.split(' ').any(|token| token == *word);
+        match form_coverage(pattern, pattern_text, forms) {
+            Coverage::Full if operands::has_wild_path(pattern_text) => {
                 let missing = self.widening_words.iter().find(is_missing);
                 missing.map_or(Coverage::Full, |it| Coverage::Blocked(Reason::Operand(it.clone())))
             }
@@ -386,8 +386,8 @@ impl Command {
     }
 
     /// Returns the first risky word or assignment that the pattern does not spell out.
-    fn first_obstacle(&self, pattern: &Pattern, wild_text: &str) -> Option<Reason> {
-        let tokens: Vec<&str> = wild_text.split(' ').collect();
+    fn first_obstacle(&self, pattern: &Pattern, pattern_text: &str) -> Option<Reason> {
+        let tokens: Vec<&str> = pattern_text.split(' ').collect();
         let is_spelled =
             |word: &str, prefix: &str| tokens.iter().any(|token| spells(token, word, prefix));
         let word = |risk: &Risk| self.words.get(risk.word).map_or("", |(word, _)| word);
@@ -471,7 +471,7 @@ impl Command {
 /// across words; see `operands`.
 fn form_coverage<'f>(
     pattern: &Pattern,
-    wild_text: &str,
+    pattern_text: &str,
     forms: impl Iterator<Item = &'f Form>,
 ) -> Coverage {
     let mut matching = forms.filter(|form| pattern.matches(&form.text)).peekable();
@@ -479,7 +479,7 @@ fn form_coverage<'f>(
         return Coverage::None;
     }
     let mut unmatched = None;
-    let fits = |form: &Form| match operands::first_unmatched(wild_text, &form.words) {
+    let fits = |form: &Form| match operands::first_unmatched(pattern_text, &form.words) {
         None => true,
         Some(word) => {
             unmatched.get_or_insert(word);
@@ -492,8 +492,8 @@ fn form_coverage<'f>(
     }
 }
 
-/// Whether a token of a rule spells out a word of a command. A token with a wildcard does so if the required prefix comes
-/// before the wildcard: with the prefix `-i`, the token `-i*` spells out `-i.bak`.
+/// Whether a token of a rule spells out a word of a command. A token with a wildcard does so if the required prefix
+/// comes before the wildcard: with the prefix `-i`, the token `-i*` spells out `-i.bak`.
 fn spells(token: &str, word: &str, required_prefix: &str) -> bool {
     match token.find(['*', '?']) {
         None => token == word || token == required_prefix,

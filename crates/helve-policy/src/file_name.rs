@@ -1,7 +1,8 @@
 //! Compares file names like file systems that see several spellings as one name.
 
-/// Whether some file system opens the file `known` under this name: because it ignores case, certain invisible characters,
-/// dots and spaces at the end, or what follows a colon, or because it has a short name for it, such as `GIT~1` for `.git`.
+/// Whether some file system opens the file `known` under this name: because it ignores case, certain invisible
+/// characters, dots and spaces at the end, or what follows a colon, or because it has a short name for it, such as
+/// `GIT~1` for `.git`.
 pub fn may_name(name: &[u8], known: &str) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii() && !matches!(byte, b'~' | b':' | b' ');
     if name.iter().all(is_plain) && !name.ends_with(b".") {

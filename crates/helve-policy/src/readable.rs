@@ -50,8 +50,8 @@ enum Matcher {
         middle: Option<Box<memmem::Finder<'static>>>,
         end: String,
     },
-    /// An absolute pattern that may match files in the workspace, like `/home/**/.env`. It is compared with their absolute
-    /// paths.
+    /// An absolute pattern that may match files in the workspace, like `/home/**/.env`. It is compared with their
+    /// absolute paths.
     Absolute {
         pattern: PathPattern<'static>,
         root: String,

@@ -129,8 +129,8 @@ impl Rule {
         Self { permission: permission.into(), pattern, action, source }
     }
 
-    /// Whether the rule's pattern matches the subject of a part. Rules that ask or deny are matched loosely. `root` is the
-    /// absolute path of the workspace.
+    /// Whether the rule's pattern matches the subject of a part. Rules that ask or deny are matched loosely. `root` is
+    /// the absolute path of the workspace.
     pub(crate) fn matches(&self, kind: SubjectKind, subject: &str, root: &str) -> bool {
         let matches_path = |path: &str| match (&self.pattern, self.action) {
             (Pattern::Exact(exact), _) => exact == path,
@@ -232,17 +232,17 @@ pub enum Reason {
     Risk { word: String, kind: RiskKind },
     /// A rule that allows the command matches, but does not spell out this assignment before it.
     Assignment(String),
-    /// A rule that allows the command matches, but none of its paths matches this operand: `rm dist/*` does not match the
-    /// operand `src` of `rm dist/a src`.
+    /// A rule that allows the command matches, but none of its paths matches this operand: `rm dist/*` does not match
+    /// the operand `src` of `rm dist/a src`.
     Operand(String),
-    /// A rule that allows the command matches, but the program or script is a link to another file. Holds the command with
-    /// the path of that file.
+    /// A rule that allows the command matches, but the program or script is a link to another file. Holds the command
+    /// with the path of that file.
     LinkedProgram(String),
     /// The command may start this program, which the rule denies.
     MayStart(String),
-    /// The command may change this file, and the rule denies changing it.
+    /// The command may change this file, and the rule forbids changing it.
     MayChange(String),
-    /// The command may print this file, and the rule denies reading it.
+    /// The command may print this file, and the rule forbids reading it.
     MayRead(String),
     /// The script is not fully understood and mentions this file, and a rule asks about or denies the file.
     MayOpen(String),

@@ -46,8 +46,8 @@ pub fn analyze(source: &str, context: &ShellContext, facts: &impl FileFacts) -> 
     analyze_with_facts(&first, source, context, facts).unwrap_or(first)
 }
 
-/// Analyses a script again, with the facts about files that the first analysis needs. Returns `None` if it needs none, or
-/// if none are known.
+/// Analyses a script again, with the facts about files that the first analysis needs. Returns `None` if it needs none,
+/// or if none are known.
 pub fn analyze_with_facts(
     first: &Script,
     source: &str,
@@ -253,8 +253,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
     fn add_output(&mut self, access: &FileAccess) {
         let (Some(run), Some(target)) = (access.run, self.expand(&access.target)) else { return };
         for subject in target.resolved.iter().flat_map(|path| &path.subjects) {
-            let below = format!("{}/", subject.trim_end_matches('/'));
-            self.outputs.extend([subject.clone(), below].map(|it| (run, it)));
+            let paths = [subject.clone(), everything_below(subject)];
+            self.outputs.extend(paths.map(|it| (run, it)));
         }
         for path in &target.resolved {
             if path.subjects.iter().any(|it| builtin::is_protected_output(it)) {
@@ -272,8 +272,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
             return;
         };
         for path in &target.resolved {
-            let below = |subject: &String| format!("{}/", subject.trim_end_matches('/'));
-            let folders = path.subjects.iter().filter(|_| path.is_folder).map(below);
+            let folders = path.subjects.iter().filter(|_| path.is_folder);
+            let folders = folders.map(|subject| everything_below(subject));
             self.mentioned.subjects.extend(path.subjects.iter().cloned().chain(folders));
             let outside = path.outside.iter().flat_map(|part| part.subjects.iter().cloned());
             self.mentioned.outside.extend(outside);
@@ -343,8 +343,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         above.and_then(|path| self.facts.resolve(&path))
     }
 
-    /// Whether a word with two leading slashes is a Bazel label (`//src:all`) or an XPath query (`//title`). It is a path
-    /// instead if the file or its parent folder exists.
+    /// Whether a word with two leading slashes is a Bazel label (`//src:all`) or an XPath query (`//title`). It is a
+    /// path instead if the file or its parent folder exists.
     fn is_label_or_query(&self, path: &str) -> bool {
         if !path.starts_with("//") {
             return false;
@@ -405,9 +405,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
         let is_folder = self.is_nonempty_folder(&access.target);
         for subject in &path.subjects {
-            let below = format!("{}/", subject.trim_end_matches('/'));
-            let below =
-                Some(below).filter(|_| is_folder || access.kind == AccessKind::MaybeChangeBelow);
+            let includes_below = is_folder || access.kind == AccessKind::MaybeChangeBelow;
+            let below = includes_below.then(|| everything_below(subject));
             self.possible_changes
                 .extend([subject.clone()].into_iter().chain(below).map(|it| (run, it)));
         }
@@ -415,7 +414,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
 
     /// Adds a part for everything in a folder that is read.
     fn add_folder_content(&mut self, access: &FileAccess, path: &PathFacts) {
-        let subjects = path.subjects.iter().map(|it| format!("{}/", it.trim_end_matches('/')));
+        let subjects = path.subjects.iter().map(|subject| everything_below(subject));
         let mut part = Part::new("read", "").matched_by(self.match_unnamed_file(access.run));
         part.subjects = subjects.collect();
         self.push(part.remember_exactly());
@@ -426,7 +425,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         if matches!(access.kind, AccessKind::PassedToUnknown | AccessKind::MaybeChangeBelow) {
             self.add_possible_changes(access, path);
         }
-        // `MaybeReadTree` is git reading the repository around a folder, which may be outside the root. That needs no part.
+        // `MaybeReadTree` is git reading the repository around a folder, which may be outside the root. That needs no
+        // part.
         let outside = path.outside.as_ref().filter(|_| access.kind != AccessKind::MaybeReadTree);
         if let Some(part) = outside {
             self.push(part.clone());
@@ -477,4 +477,9 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
         self.push(part.remember_exactly());
     }
+}
+
+/// Returns the subject that means everything below a folder: the folder's subject with a final slash.
+fn everything_below(folder: &str) -> String {
+    format!("{}/", folder.trim_end_matches('/'))
 }

@@ -39,8 +39,8 @@ impl Wall {
         }
     }
 
-    /// Judges with `rules` alone, then with the first list of `overrides` added, then with the first two, and so on. Stops at
-    /// the first deny.
+    /// Judges with `rules` alone, then with the first list of `overrides` added, then with the first two, and so on.
+    /// Stops at the first deny.
     fn judge_lists(&self, judge: impl Fn(RuleList<'_>) -> Verdict) -> Verdict {
         for count in 0..self.overrides.len() {
             let verdict = judge(RuleList { wall: self, overrides: count });
@@ -67,7 +67,7 @@ impl Wall {
                 reason: Reason::Rule,
             }
         });
-        // A rule that allows every command also allows commands to write files, unless another rule is about those files.
+        // A rule that allows every command also allows commands to write files, unless another rule covers those files.
         let is_default = verdict.rule.as_ref().is_none_or(Rule::is_builtin_default);
         let is_edit_without_rule = part.via_shell && part.permission == "edit" && is_default;
         if verdict.action == Action::Ask
@@ -179,8 +179,8 @@ impl<'a> RuleList<'a> {
             .find(|(_, rule)| rule.covers_key(key) && rule.matches(kind, text, root))
     }
 
-    /// For a search tool, returns the rule that denies fetching web pages altogether, if there is one. A rule about both
-    /// keys, such as `*`, does not count, because a later rule may allow searches.
+    /// For a search tool, returns the rule that denies fetching web pages altogether, if there is one. A rule about
+    /// both keys, such as `*`, does not count, because a later rule may allow searches.
     fn deny_of_all_fetches(self, part: &Part) -> Option<&'a Rule> {
         let key = SEARCH_TOOLS.into_iter().find(|key| part.permission == *key)?;
         let (_, rule) = self.last_except_partial_denies(FETCH)?;
@@ -196,7 +196,7 @@ impl<'a> RuleList<'a> {
     }
 }
 
-/// Returns the rule that decides about a part. `find` returns the deciding rule for one permission key, and its index.
+/// Returns the rule that decides on a part. `find` returns the deciding rule for one permission key, and its index.
 ///
 /// The tool `write` belongs to the group `edit`, so it has two keys, and there may be a rule for each. Then:
 ///
@@ -269,8 +269,8 @@ fn approved_by(rule: &Rule) -> Verdict {
     }
 }
 
-/// All walls, and the approvals that a person gave. A remembered approval turns an ask into an allow, but never overrides a
-/// deny.
+/// All walls, and the approvals that a person gave. A remembered approval turns an ask into an allow, but never
+/// overrides a deny.
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub walls: Vec<Wall>,
@@ -296,8 +296,8 @@ impl<'p> WallSet<'p> {
         &self.policy.root
     }
 
-    /// Returns the rule that allows every command. Returns `None` if there is no such rule, or if a wall asks about or denies
-    /// some commands.
+    /// Returns the rule that allows every command. Returns `None` if there is no such rule, or if a wall asks about or
+    /// denies some commands.
     fn blanket_allow(&self) -> Option<&'p Rule> {
         *self.blanket_allow.get_or_init(|| {
             let mut allow = None;
@@ -334,10 +334,10 @@ impl<'p> WallSet<'p> {
         }
         match verdict.action {
             Action::Allow => {
-                let denied = self
+                let ask = self
                     .possible_denied_change(command)
                     .or_else(|| self.possible_denied_read(command));
-                denied.unwrap_or(verdict)
+                ask.unwrap_or(verdict)
             }
             Action::Ask | Action::Deny => verdict,
         }
@@ -353,8 +353,8 @@ impl<'p> WallSet<'p> {
         })
     }
 
-    /// Returns an ask if a rule denies changing a file that the command may change. A rule that denies every edit does not
-    /// count here, because it is meant for the edit tools.
+    /// Returns an ask if a rule forbids changing a file that the command may change. A rule that forbids every edit
+    /// does not count here, because it is meant for the edit tools.
     fn possible_denied_change(&self, command: &Command) -> Option<Verdict> {
         command.possible_changes().iter().find_map(|path| {
             let verdict = self.judge_subjects(&Part::new("edit", path));
@@ -368,7 +368,7 @@ impl<'p> WallSet<'p> {
         })
     }
 
-    /// Returns an ask if a rule denies reading a file that the command may print.
+    /// Returns an ask if a rule forbids reading a file that the command may print.
     fn possible_denied_read(&self, command: &Command) -> Option<Verdict> {
         command.possible_reads().iter().find_map(|path| {
             let verdict = self.judge_subjects(&Part::new("read", path));
@@ -381,8 +381,8 @@ impl<'p> WallSet<'p> {
         })
     }
 
-    /// Judges the files that a script mentions. It is not certain that the script opens any of them, so rules about every
-    /// file do not count.
+    /// Judges the files that a script mentions. It is not certain that the script opens any of them, so rules about
+    /// every file do not count.
     fn judge_mentioned(&self, part: &Part, files: &MentionedFiles) -> Verdict {
         let restriction = |permission: &'static str, path: &String| {
             let mut file = Part::new(permission, path);
@@ -417,14 +417,14 @@ impl<'p> WallSet<'p> {
 
     /// Whether a person wrote a rule that asks about or denies some files, but not all.
     fn restricts_files(&self) -> bool {
-        let is_about_files = |rule: &&Rule| {
+        let covers_files = |rule: &&Rule| {
             rule.action != Action::Allow
                 && rule.source != Source::Builtin
                 && !rule.pattern.is_any()
                 && ["read", "edit", EXTERNAL].iter().any(|key| rule.covers_key(key))
         };
         let rules = self.iter().flat_map(|wall| wall.all_rules().first_to_last());
-        rules.filter(is_about_files).count() > 0
+        rules.filter(covers_files).count() > 0
     }
 
     /// Judges a file that a command accesses without naming it. See [`MatchBy::UnnamedFile`].
@@ -472,7 +472,8 @@ impl<'p> WallSet<'p> {
         }
     }
 
-    /// Judges a command that would run outside the sandbox. Only a rule with exactly this key can allow it; `*` does not.
+    /// Judges a command that would run outside the sandbox. Only a rule with exactly this key can allow it; `*` does
+    /// not.
     fn judge_unsandboxed(&self, part: &Part) -> Verdict {
         let verdict = self.judge_subjects(part);
         let is_named = verdict.rule.as_ref().is_some_and(|rule| rule.permission == UNSANDBOXED);
@@ -492,8 +493,8 @@ impl<'p> WallSet<'p> {
 }
 
 impl Policy {
-    /// Whether a part is asked about, and `--allow PERMISSION` would allow it. It would not if a more specific rule matches
-    /// the part.
+    /// Whether a part is asked about, and `--allow PERMISSION` would allow it. It would not if a more specific rule
+    /// matches the part.
     pub fn can_be_allowed_by_option(&self, subagent_walls: &[Wall], part: &Part) -> bool {
         if !self.judge(subagent_walls, part).is_from_catch_all() {
             return false;

@@ -82,7 +82,8 @@ pub(crate) fn bundle(sources: &ScriptSources, provided: &Path) -> Result<Bundle,
     Ok(Bundle { hash, entry, modules, links })
 }
 
-/// Chooses the names of the generated modules. Modules of one source folder share a folder, because they share packages.
+/// Chooses the names of the generated modules. Modules of one source folder share a folder, because they share
+/// packages.
 fn module_names(sources: &ScriptSources) -> BTreeMap<PathBuf, String> {
     let mut folders: Vec<&Path> = sources.files.keys().filter_map(|file| file.parent()).collect();
     folders.dedup();

@@ -27,7 +27,7 @@ const DEFAULT_TIME: Duration = Duration::from_secs(60);
 const MAX_TIME: Duration = Duration::from_secs(600);
 /// Maximum length of a reason or feedback in characters.
 const MAX_TEXT: usize = 8_000;
-/// Maximum number of calls in [`CommandHooks::must_be_asked`].
+/// Maximum number of calls in [`CommandHooks::calls_to_approve`].
 const MAX_CALLS: usize = 1_000;
 
 /// Pairs of a tool's id and Claude Code's name for that tool.
@@ -52,7 +52,7 @@ pub(crate) struct CommandHooks {
     hooks: Vec<FoundHook>,
     host: Arc<ScriptHost>,
     /// Ids of calls that a hook wants a person to approve.
-    must_be_asked: Mutex<HashSet<String>>,
+    calls_to_approve: Mutex<HashSet<String>>,
 }
 
 /// The JSON that a command may print.
@@ -85,8 +85,8 @@ struct SpecificAnswer {
 impl CommandHooks {
     /// Returns `None` if there are no hooks.
     pub(crate) fn new(hooks: Vec<FoundHook>, host: Arc<ScriptHost>) -> Option<Arc<Self>> {
-        let must_be_asked = Mutex::default();
-        (!hooks.is_empty()).then(|| Arc::new(Self { hooks, host, must_be_asked }))
+        let calls_to_approve = Mutex::default();
+        (!hooks.is_empty()).then(|| Arc::new(Self { hooks, host, calls_to_approve }))
     }
 
     /// Returns the hooks for an event of a tool, in order.
@@ -154,7 +154,7 @@ impl CommandHooks {
     }
 
     fn require_ask(&self, call: &str) {
-        let mut calls = self.must_be_asked.lock();
+        let mut calls = self.calls_to_approve.lock();
         if calls.len() >= MAX_CALLS {
             calls.clear();
         }
@@ -199,7 +199,7 @@ impl Hook for CommandHooks {
         call_ref: &'a CallRef,
         _ask: &'a Ask,
     ) -> BoxFuture<'a, (Action, Option<Arc<str>>)> {
-        let must_ask = self.must_be_asked.lock().contains(&*call_ref.id);
+        let must_ask = self.calls_to_approve.lock().contains(&*call_ref.id);
         let action = if must_ask { Action::Ask } else { Action::Allow };
         Box::pin(async move { (action, None) })
     }
@@ -211,7 +211,7 @@ impl Hook for CommandHooks {
         result: &'a mut ToolResult,
     ) -> BoxFuture<'a, ()> {
         Box::pin(async move {
-            self.must_be_asked.lock().remove(&*call_ref.id);
+            self.calls_to_approve.lock().remove(&*call_ref.id);
             let Ok(output) = &mut result.outcome else { return };
             for hook in self.matching(HookEvent::PostToolUse, &call.name) {
                 let mut input = self.input("PostToolUse", call_ref, call);

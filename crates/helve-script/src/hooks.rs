@@ -87,7 +87,7 @@ impl Hook for PluginHooks {
         })
     }
 
-    fn spawn<'a>(
+    fn before_spawn<'a>(
         &'a self,
         call_ref: &'a CallRef,
         planned: &'a mut PlannedCommand,
@@ -251,8 +251,8 @@ impl ScriptsInner {
         entries.map(|entry| entry.script.clone()).collect()
     }
 
-    /// Runs a hook of one plugin with the sources that were trusted, and returns the changed output. An error says why the
-    /// hook refused or failed.
+    /// Runs a hook of one plugin with the sources that were trusted, and returns the changed output. An error says why
+    /// the hook refused or failed.
     pub(crate) async fn run_hook(
         &self,
         script: &Arc<Script>,

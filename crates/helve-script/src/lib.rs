@@ -12,19 +12,19 @@
 //!  ScriptTool     an `AnyTool` in `Layer::Config`, or in `Layer::Plugin` for plugins; its id is the permission to ask for
 //! ```
 //!
-//! Imports are found by a text scan without a parser, because the files are not trusted yet. The scan may report texts that
-//! are not imports. An import that it does not find is refused later, when the file is parsed. Before each call the files are
-//! read again. If the user's files changed, they are loaded again; if a project's files changed, they are refused until
-//! they are trusted again.
+//! Imports are found by a text scan without a parser, because the files are not trusted yet. The scan may report texts
+//! that are not imports. An import that it does not find is refused later, when the file is parsed. Before each call
+//! the files are read again. If the user's files changed, they are loaded again; if a project's files changed, they are
+//! refused until they are trusted again.
 //!
-//! Messages use descriptors 3 and 4 of the helper process. Its standard output is redirected to its standard error. If the
-//! process crashes, its running calls fail, and the next call starts another process.
+//! Messages use descriptors 3 and 4 of the helper process. Its standard output is redirected to its standard error. If
+//! the process crashes, its running calls fail, and the next call starts another process.
 //!
 //! Tools may also be programs in any language, which run once per call (`ScriptKind::Program`). Commands may run before
 //! and after calls, in Claude Code's hook format (`CommandHooks`).
 //!
-//! Packages are never installed. A symbolic link next to the generated module leads to an installed package; for a missing
-//! package, the error says how to install it.
+//! Packages are never installed. A symbolic link next to the generated module leads to an installed package; for a
+//! missing package, the error says how to install it.
 
 mod bundle;
 mod cache;

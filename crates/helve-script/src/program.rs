@@ -16,9 +16,9 @@ use crate::disk;
 use crate::settings::RuntimeSettings;
 use crate::wire::RequestError;
 
-/// Maximum number of bytes kept of a program's standard output. The rest is discarded.
+/// Maximum size of a program's standard output, in bytes. The rest is discarded.
 const MAX_OUTPUT: u64 = 8 << 20;
-/// Maximum number of bytes kept of a program's standard error. The newest are kept.
+/// Maximum size of a program's standard error, in bytes. The newest bytes are kept.
 const MAX_STDERR: usize = 8 << 10;
 /// How long a program may keep running after it closed its standard output.
 const EXIT_TIME: Duration = Duration::from_secs(2);
@@ -62,7 +62,9 @@ impl RuntimeSettings {
             self.processes.clone().ok_or_else(|| failed("programs cannot be run here".into()))?;
         if self.sandbox.is_some() {
             let created = disk::create_folder(&self.scratch);
-            created.map_err(|error| failed(format!("no folder for temporary files: {error}")))?;
+            created.map_err(|error| {
+                failed(format!("the folder for temporary files cannot be created: {error}"))
+            })?;
         }
         let limit = run.limit;
         let input = run.input.clone();

@@ -70,7 +70,7 @@ pub(crate) struct HelperProcess {
     blocked_limit: Duration,
     /// Lines to be written to the process.
     input: mpsc::Sender<String>,
-    pending: Arc<PendingRequests>,
+    state: Arc<HelperState>,
 }
 
 /// A request that has no answer yet.
@@ -80,19 +80,20 @@ struct PendingRequest {
     has_begun: bool,
 }
 
-/// The requests that wait for an answer, and what is known about the process that answers them.
+/// What is known about a helper process, and the requests that wait for its answer. The task that reads its messages
+/// updates it.
 #[derive(Default)]
-struct PendingRequests {
+struct HelperState {
     requests: Mutex<HashMap<u64, PendingRequest>>,
     /// When the last message arrived.
     last_message: Mutex<Option<Instant>>,
-    /// Receives the requests that plugins send outside of any call.
+    /// Where the requests that plugins send outside of any call go.
     unattached: Mutex<Option<mpsc::Sender<Incoming>>>,
     /// Whether the process has answered a request. If so, the next process is started without delay.
     has_answered: AtomicBool,
     /// Why the process ended; `None` while it runs.
     ended: Mutex<Option<String>>,
-    /// Receives name and version of the runtime once the process has started.
+    /// Where the name and version of the runtime go once the process has started.
     hello: Mutex<Option<oneshot::Sender<(String, String)>>>,
 }
 
@@ -114,7 +115,7 @@ impl ScriptRuntime {
             if !process.has_ended() {
                 return Ok(process.clone());
             }
-            let has_answered = process.pending.has_answered.load(Ordering::Relaxed);
+            let has_answered = process.state.has_answered.load(Ordering::Relaxed);
             let was_healthy = has_answered
                 || state.last_start.is_some_and(|start| start.elapsed() > HEALTHY_TIME);
             state.failures = if was_healthy { 0 } else { state.failures + 1 };
@@ -178,17 +179,19 @@ impl ScriptRuntime {
             host_script.map_err(|error| format!("the cache folder cannot be written: {error}"))?;
         if self.settings.sandbox.is_some() {
             let created = disk::create_folder(&self.settings.scratch);
-            created.map_err(|error| format!("there is no folder for temporary files: {error}"))?;
+            created.map_err(|error| {
+                format!("the folder for temporary files cannot be created: {error}")
+            })?;
         }
         let connected = processes.connect(self.spawn_request(&program, &host_script)).await;
         let connected = connected.map_err(|error| format!("{}: {error}", program.display()))?;
-        let pending: Arc<PendingRequests> = Arc::default();
+        let state: Arc<HelperState> = Arc::default();
         let (hello_sender, hello) = oneshot::channel();
-        *pending.hello.lock() = Some(hello_sender);
+        *state.hello.lock() = Some(hello_sender);
         let ConnectedProcess { id, stdin, stdout } = connected;
         let (input, lines) = mpsc::channel(64);
         tokio::spawn(write_lines(stdin, lines));
-        tokio::spawn(read_lines(stdout, pending.clone(), processes.clone(), id.clone()));
+        tokio::spawn(read_lines(stdout, state.clone(), processes.clone(), id.clone()));
         let info = timeout(START_TIME, hello).await;
         let (name, version) = match info {
             Ok(Ok(info)) => info,
@@ -209,15 +212,7 @@ impl ScriptRuntime {
         let generation = self.next_generation.fetch_add(1, Ordering::Relaxed);
         let info = RuntimeInfo { program, name, version };
         let blocked_limit = self.settings.limits.blocked;
-        Ok(Arc::new(HelperProcess {
-            generation,
-            info,
-            id,
-            processes,
-            blocked_limit,
-            input,
-            pending,
-        }))
+        Ok(Arc::new(HelperProcess { generation, info, id, processes, blocked_limit, input, state }))
     }
 
     fn spawn_request(&self, program: &std::path::Path, host_script: &std::path::Path) -> Spawn {
@@ -254,8 +249,8 @@ impl ScriptRuntime {
         }
     }
 
-    /// Returns the variables of the helper process. Without a sandbox, they name a cache folder in which newer versions of node
-    /// store compiled modules, which makes starting faster.
+    /// Returns the variables of the helper process. Without a sandbox, they name a cache folder in which newer versions
+    /// of node store compiled modules, which makes starting faster.
     fn host_environment(&self) -> Vec<(OsString, OsString)> {
         let mut environment = self.settings.environment();
         if self.settings.sandbox.is_none() {
@@ -321,7 +316,7 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl Exchange<'_> {
-    /// Returns the next message about this request. Ends the process if it no longer reacts.
+    /// Returns the next message about this request. Ends the process if it no longer responds.
     pub(crate) async fn next(&mut self) -> Result<Incoming, RequestError> {
         loop {
             match timeout(PING_AFTER, self.messages.recv()).await {
@@ -331,7 +326,7 @@ impl Exchange<'_> {
                     return Err(RequestError::Process(self.process.end_reason()));
                 }
                 Ok(None) => return Err(RequestError::NotBegun(self.process.end_reason())),
-                Err(_) => self.process.check_reaction(self.start).await,
+                Err(_) => self.process.check_responsiveness(self.start).await,
             }
         }
     }
@@ -352,7 +347,7 @@ impl Exchange<'_> {
 
 impl Drop for Exchange<'_> {
     fn drop(&mut self) {
-        self.process.pending.requests.lock().remove(&self.id);
+        self.process.state.requests.lock().remove(&self.id);
     }
 }
 
@@ -366,7 +361,7 @@ impl HelperProcess {
         request["id"] = id.into();
         let (sender, messages) = mpsc::channel(REQUEST_MESSAGES);
         let pending = PendingRequest { sender, has_begun: false };
-        self.pending.requests.lock().insert(id, pending);
+        self.state.requests.lock().insert(id, pending);
         let start = Instant::now();
         let exchange = Exchange { id, process: self, messages, start, has_begun: false };
         if self.has_ended() {
@@ -384,7 +379,7 @@ impl HelperProcess {
 
     /// Returns a receiver of the requests that plugins send outside of any call; `None` if it was taken already.
     pub(crate) fn take_unattached(&self) -> Option<mpsc::Receiver<Incoming>> {
-        let mut unattached = self.pending.unattached.lock();
+        let mut unattached = self.state.unattached.lock();
         if unattached.is_some() {
             return None;
         }
@@ -394,11 +389,11 @@ impl HelperProcess {
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.pending.ended.lock().is_some()
+        self.state.ended.lock().is_some()
     }
 
     fn end_reason(&self) -> String {
-        let reason = self.pending.ended.lock().clone();
+        let reason = self.state.ended.lock().clone();
         reason.unwrap_or_else(|| "the helper process does not answer".into())
     }
 
@@ -410,25 +405,25 @@ impl HelperProcess {
             exchange.answer().await.ok()
         };
         if timeout(PING_TIME, ping).await.ok().flatten().is_none() {
-            self.pending.set_ended("the helper process was ended because it no longer answered");
+            self.state.set_ended("the helper process was ended because it no longer answered");
             self.end().await;
         }
     }
 
     /// Sends a ping if the process has been silent for a while, and ends the process if it has been silent for too
     /// long. Silence is counted from the last message or from `start`, whichever is later.
-    async fn check_reaction(&self, start: Instant) {
-        let last = self.pending.last_message.lock().map_or(start, |last| last.max(start));
+    async fn check_responsiveness(&self, start: Instant) {
+        let last = self.state.last_message.lock().map_or(start, |last| last.max(start));
         let silence = last.elapsed();
-        let is_running = self.pending.requests.lock().values().any(|it| it.has_begun);
+        let is_running = self.state.requests.lock().values().any(|it| it.has_begun);
         let limit = if is_running { self.blocked_limit } else { UNREAD_TIME };
         if silence >= limit {
             let hint = match is_running {
-                true => " (the setting \"javascript.timeout\" is the limit)",
+                true => " (the limit is the setting \"javascript.timeout\")",
                 false => "",
             };
-            self.pending.set_ended(&format!(
-                "the helper process was ended because it did not react for {} s; a tool or plugin may block it or have broken it{hint}",
+            self.state.set_ended(&format!(
+                "the helper process was ended because it did not respond for {} s; a tool or plugin may be blocking it or may have broken it{hint}",
                 silence.as_secs()
             ));
             self.end().await;
@@ -444,7 +439,7 @@ impl HelperProcess {
     }
 }
 
-impl PendingRequests {
+impl HelperState {
     /// Records why the process ended, and fails all pending requests.
     fn set_ended(&self, why: &str) {
         self.ended.lock().get_or_insert_with(|| why.to_owned());
@@ -468,7 +463,7 @@ async fn write_lines(
 /// Reads messages until the process ends, and passes each to the request that it belongs to.
 async fn read_lines(
     stdout: Box<dyn AsyncRead + Send + Unpin>,
-    pending: Arc<PendingRequests>,
+    state: Arc<HelperState>,
     processes: Arc<dyn Processes>,
     id: ProcessId,
 ) {
@@ -487,7 +482,7 @@ async fn read_lines(
             LineStatus::Complete(line) => serde_json::from_slice::<Incoming>(&line).ok(),
             LineStatus::Incomplete => None,
             LineStatus::TooLong => {
-                pending.set_ended("the helper process sent a message that is too long");
+                state.set_ended("the helper process sent a message that is too long");
                 processes.end(&id).await.ok();
                 return;
             }
@@ -496,7 +491,7 @@ async fn read_lines(
         if let Some(error) = message.fatal.take() {
             fatal = Some(error);
         } else {
-            pending.dispatch(message);
+            state.dispatch(message);
         }
     }
     let why = match fatal {
@@ -505,11 +500,11 @@ async fn read_lines(
         }
         None => format!("the helper process ended: {}", describe_exit(&*processes, &id).await),
     };
-    pending.set_ended(&why);
+    state.set_ended(&why);
     processes.end(&id).await.ok();
 }
 
-impl PendingRequests {
+impl HelperState {
     /// Passes a message to the request that it belongs to.
     fn dispatch(&self, message: Incoming) {
         *self.last_message.lock() = Some(Instant::now());

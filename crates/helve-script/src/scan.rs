@@ -1,7 +1,8 @@
 //! Finds the specifiers that a source file may import, without parsing it.
 //!
-//! Files are scanned before they are trusted, so this does not use a parser, which hostile code could make recurse deeply.
-//! The scan may find too much, such as an import in a comment, but finds every import that is written as a plain string.
+//! Files are scanned before they are trusted, so this does not use a parser, which hostile code could make recurse
+//! deeply. The scan may find too much, such as an import in a comment, but finds every import that is written as a
+//! plain string.
 
 /// Maximum length of a specifier in bytes.
 const MAX_SPECIFIER: usize = 1_000;

@@ -207,8 +207,8 @@ impl ScriptHost {
         self.prepare_trusted(script).await
     }
 
-    /// Like [`ScriptHost::prepare`], but uses the trusted sources even if the files changed, so that changing the file of a
-    /// hook does not switch the hook off.
+    /// Like [`ScriptHost::prepare`], but uses the trusted sources even if the files changed, so that changing the file
+    /// of a hook does not switch the hook off.
     pub(crate) async fn prepare_trusted(
         &self,
         script: &Arc<Script>,

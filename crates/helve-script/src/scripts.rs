@@ -82,7 +82,7 @@ pub struct ToolOrigin {
     pub kind: ScriptKind,
 }
 
-/// What a plugin gave when it was loaded.
+/// What a plugin provides.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginSummary {
     pub file: PathBuf,
@@ -90,7 +90,7 @@ pub struct PluginSummary {
     pub hooks: Vec<String>,
     /// Ids of its tools.
     pub tools: Vec<String>,
-    /// Names of what it gave that Helve does not use, such as `auth`.
+    /// Names of members that it provides and Helve does not use, such as `auth`.
     pub unused: Vec<String>,
 }
 
@@ -194,7 +194,8 @@ impl Scripts {
         origins
     }
 
-    /// Returns the hooks and tools of each plugin that was loaded, as far as its functions did not fail.
+    /// Returns the hooks and tools of each loaded plugin. What a failed function would have added is missing. A plugin
+    /// that added nothing because of errors is left out.
     pub fn plugins(&self) -> Vec<PluginSummary> {
         let entries = self.inner.entries.iter().filter(|entry| entry.script.is_plugin());
         let summaries = entries.filter_map(|entry| {

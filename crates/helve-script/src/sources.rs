@@ -12,7 +12,7 @@ const MAX_FILES: usize = 500;
 /// Maximum size of all files of one tool or plugin, in bytes.
 const MAX_TOTAL: usize = 32 << 20;
 
-/// If an installed plugin has more imports than this, or its files have more than half of [`MAX_TOTAL`] bytes, the
+/// If an installed plugin has more imports than this, or its files are larger than half of [`MAX_TOTAL`] in total, the
 /// runtime loads the remaining files itself. Packages of that size are published as JavaScript, so the runtime can load
 /// them.
 const MAX_PACKAGE_IMPORTS: usize = 400;
@@ -64,7 +64,9 @@ impl ScriptSources {
             let bytes = disk::read(&path).map_err(|why| format!("{}: {why}", path.display()))?;
             sources.size += bytes.len();
             if sources.size > MAX_TOTAL {
-                return Err(format!("the files that it imports have more than {MAX_TOTAL} bytes"));
+                return Err(format!(
+                    "the files that it imports are larger than {MAX_TOTAL} bytes in total"
+                ));
             }
             if is_module(&path)
                 && let Ok(text) = std::str::from_utf8(&bytes)

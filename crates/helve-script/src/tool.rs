@@ -155,8 +155,8 @@ impl ScriptTool {
         self.converse(exchange, process, ctx).await
     }
 
-    /// Runs a program with the arguments as JSON on its standard input. What it prints is the answer: a text, or an object
-    /// with `output`.
+    /// Runs a program with the arguments as JSON on its standard input. What it prints is the answer: a text, or an
+    /// object with `output`.
     async fn run_program(
         &self,
         arguments: Map<String, Value>,
@@ -204,7 +204,7 @@ impl ScriptTool {
         let root = self.host.runtime.settings.root.to_string_lossy();
         let context = json!({
             "sessionID": &*ctx.call.session,
-            "messageID": format!("msg_{}", ctx.call.root),
+            "messageID": format!("msg_{}", ctx.call.root_call),
             "callID": &*ctx.call.id,
             "agent": ctx.call.agent,
             "directory": root,

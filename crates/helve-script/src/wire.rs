@@ -93,7 +93,7 @@ pub(crate) struct InvalidArgument {
 #[serde(default)]
 pub(crate) struct LoadedPlugin {
     pub(crate) hooks: Vec<String>,
-    /// Names of what the plugin gave that Helve does not use, such as `auth`.
+    /// Names of members that the plugin provides and Helve does not use, such as `auth`.
     pub(crate) unused: Vec<String>,
     pub(crate) tools: Vec<crate::cache::ListedTool>,
     pub(crate) problems: Vec<ExportProblem>,

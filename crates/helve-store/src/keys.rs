@@ -1,4 +1,5 @@
-//! Keys of model providers: those that `helve auth` saved, in a private file, and those of opencode, which are only read.
+//! Keys of model providers: those that `helve auth` saved, in a private file, and those of opencode, which are only
+//! read.
 
 use std::collections::BTreeMap;
 use std::fs::File;

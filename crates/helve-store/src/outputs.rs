@@ -143,7 +143,8 @@ impl Outputs for OutputFiles {
 /// Maximum number of bytes loaded. An output that a program wrote to its file directly may be longer.
 const MAX_LOADED_BYTES: u64 = 8 << 20;
 
-/// Reads at most the first `MAX_LOADED_BYTES` of a file as text. Replaces invalid UTF-8, since programs may print any bytes.
+/// Reads at most the first `MAX_LOADED_BYTES` of a file as text. Replaces invalid UTF-8, since programs may print any
+/// bytes.
 fn read_start(file: &File) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.take(MAX_LOADED_BYTES).read_to_end(&mut bytes)?;
@@ -169,8 +170,8 @@ fn truncate(text: &str, max: usize) -> String {
 
 /// Returns a file name for a session: its id if the id is safe on every file system, otherwise a hash of the id.
 ///
-/// Upper case is not safe, because some file systems ignore case. Short names are not safe, because some, like `con` and
-/// `nul`, are devices on Windows.
+/// Upper case is not safe, because some file systems ignore case. Short names are not safe, because some, like `con`
+/// and `nul`, are devices on Windows.
 fn safe_name(session: &str) -> String {
     let is_safe = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_');
     if (8..=64).contains(&session.len()) && session.bytes().all(is_safe) {

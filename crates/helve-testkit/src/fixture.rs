@@ -110,7 +110,7 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
     let engine = Engine::new(store);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.unwrap_or_else(|err| panic!("cannot start a runtime: {err}"));
-    let (mut transcript, mut calls) = (String::new(), 0);
+    let (mut log, mut calls) = (String::new(), 0);
     for (head, body) in &sections {
         let (keyword, rest) = head.split_once(' ').unwrap_or((head, ""));
         match keyword {
@@ -122,11 +122,11 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
                 call.id = format!("call_{calls}");
                 let tools = registry.offer_to(&session);
                 let running = engine.call(&session, &tools, call, CancellationToken::new());
-                let before = machine.0.lock().clone();
+                let before = machine.nodes.lock().clone();
                 let result = runtime.block_on(running);
-                transcript.push_str(&person.take_asked().concat());
-                transcript.push_str(&render(&result));
-                transcript.push_str(&changed_files(&before, &machine.0.lock()));
+                log.push_str(&person.take_asked().concat());
+                log.push_str(&render(&result));
+                log.push_str(&changed_files(&before, &machine.nodes.lock()));
             }
             "interrupted" => {
                 let entry = interrupted_entry(&machine, rest, body);
@@ -136,7 +136,7 @@ pub fn run(dialect: &'static Dialect, tools: Vec<Arc<dyn AnyTool>>, fixture: &st
             _ => write_node(&machine, keyword, rest, body),
         }
     }
-    transcript
+    log
 }
 
 /// Splits a fixture into sections: each `--- ` line without the dashes, and the text below it.
@@ -164,12 +164,12 @@ fn write_node(machine: &MemoryMachine, keyword: &str, rest: &str, body: &str) {
         "link" => {
             let (name, target) =
                 rest.split_once(" -> ").unwrap_or_else(|| panic!("`link NAME -> TARGET`: {rest}"));
-            machine.0.lock().insert(path(name), MemoryNode::Link(target.into()));
+            machine.nodes.lock().insert(path(name), MemoryNode::Link(target.into()));
             return;
         }
         other => panic!("the fixture language has no `{other}`"),
     };
-    machine.0.lock().insert(path(rest), node);
+    machine.nodes.lock().insert(path(rest), node);
 }
 
 /// Returns the journal entry of a call that is about to write.
@@ -177,7 +177,7 @@ fn interrupted_entry(machine: &MemoryMachine, rest: &str, body: &str) -> Journal
     let (call, name) =
         rest.split_once(' ').unwrap_or_else(|| panic!("`interrupted CALL NAME`: {rest}"));
     let path = Path::new(ROOT).join(name);
-    let image = match machine.0.lock().get(&path) {
+    let image = match machine.nodes.lock().get(&path) {
         Some(MemoryNode::File(bytes)) => Some(FileImage::new(bytes.clone(), MODE)),
         Some(MemoryNode::Link(_) | MemoryNode::Special(_) | MemoryNode::Unreadable) | None => None,
     };
@@ -251,7 +251,7 @@ fn changed_files(before: &Nodes, after: &Nodes) -> String {
 
 type Nodes = BTreeMap<PathBuf, MemoryNode>;
 
-/// Formats a result for a transcript.
+/// Formats a result for a log.
 pub fn render(result: &ToolResult) -> String {
     match &result.outcome {
         Ok(output) => {

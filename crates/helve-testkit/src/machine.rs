@@ -24,10 +24,10 @@ use crate::tree::{self, MemoryNode};
 
 /// Files in memory, by absolute path, and processes if a test provides them.
 #[derive(Default)]
-pub struct MemoryMachine(
-    pub Arc<Mutex<BTreeMap<PathBuf, MemoryNode>>>,
-    pub Option<Arc<dyn Processes>>,
-);
+pub struct MemoryMachine {
+    pub nodes: Arc<Mutex<BTreeMap<PathBuf, MemoryNode>>>,
+    pub processes: Option<Arc<dyn Processes>>,
+}
 
 /// The permission bits of every file.
 pub(crate) const MODE: u32 = 0o644;
@@ -36,14 +36,14 @@ const MAX_LINKS: usize = 40;
 
 impl MemoryMachine {
     pub fn write(&self, path: impl Into<PathBuf>, text: impl Into<Bytes>) {
-        self.0.lock().insert(path.into(), MemoryNode::File(text.into()));
+        self.nodes.lock().insert(path.into(), MemoryNode::File(text.into()));
     }
 
     fn kind(&self, path: &Path) -> Option<FileKind> {
-        let nodes = self.0.lock();
+        let nodes = self.nodes.lock();
         match nodes.get(path) {
             Some(MemoryNode::File(_) | MemoryNode::Unreadable) => Some(FileKind::File),
-            // Links that lead somewhere were followed before.
+            // The caller has resolved links, so a link that is left is dead.
             Some(MemoryNode::Link(_)) => Some(FileKind::DeadLink),
             Some(MemoryNode::Special(kind)) => Some(*kind),
             None => {
@@ -64,7 +64,7 @@ impl MemoryMachine {
                 continue;
             }
             let next = real.join(&part);
-            let target = match self.0.lock().get(&next) {
+            let target = match self.nodes.lock().get(&next) {
                 Some(MemoryNode::Link(target)) => Some(target.clone()),
                 Some(_) | None => None,
             };
@@ -86,7 +86,7 @@ impl MemoryMachine {
     /// Returns the content of a file.
     fn open(&self, at: &Place) -> Result<Bytes, MachineError> {
         let path = at.path();
-        let node = self.0.lock().get(&path).cloned();
+        let node = self.nodes.lock().get(&path).cloned();
         match node {
             Some(MemoryNode::File(bytes)) => Ok(bytes),
             Some(MemoryNode::Unreadable) => Err(MachineError::NotPermitted),
@@ -111,7 +111,7 @@ fn reversed_components(path: &Path) -> Vec<OsString> {
 
 impl Machine for MemoryMachine {
     fn processes(&self) -> Option<Arc<dyn Processes>> {
-        self.1.clone()
+        self.processes.clone()
     }
 
     fn locate<'a>(&'a self, path: &'a Path) -> BoxFuture<'a, Result<LocatedPath, MachineError>> {
@@ -136,7 +136,7 @@ impl Machine for MemoryMachine {
             if self.kind(&folder) != Some(FileKind::Folder) {
                 return Err(MachineError::NotAFolder);
             }
-            let paths: Vec<PathBuf> = self.0.lock().keys().cloned().collect();
+            let paths: Vec<PathBuf> = self.nodes.lock().keys().cloned().collect();
             let mut names: Vec<OsString> = paths
                 .iter()
                 .filter_map(|path| path.strip_prefix(&folder).ok())
@@ -150,7 +150,7 @@ impl Machine for MemoryMachine {
             for name in names {
                 let located = self.resolve(&folder.join(&name));
                 let kind = located.ok().and_then(|located| located.kind);
-                let node = self.0.lock().get(&folder.join(&name)).cloned();
+                let node = self.nodes.lock().get(&folder.join(&name)).cloned();
                 let is_link = matches!(node, Some(MemoryNode::Link(_)));
                 entries.push(ListedEntry {
                     name,
@@ -181,7 +181,7 @@ impl Machine for MemoryMachine {
         &'a self,
         at: &'a Place,
     ) -> BoxFuture<'a, Result<Option<Bytes>, MachineError>> {
-        let target = match self.0.lock().get(&at.path()) {
+        let target = match self.nodes.lock().get(&at.path()) {
             Some(MemoryNode::Link(target)) => {
                 Some(Bytes::copy_from_slice(target.as_os_str().as_encoded_bytes()))
             }
@@ -195,7 +195,7 @@ impl Machine for MemoryMachine {
         changes: Vec<CommitChange>,
         recorded: AwaitRecorded,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>> {
-        let nodes = self.0.clone();
+        let nodes = self.nodes.clone();
         Box::pin(async move {
             let Some(first) = changes.first().map(CommitChange::at).cloned() else {
                 return Ok(Vec::new());
@@ -209,18 +209,18 @@ impl Machine for MemoryMachine {
     }
 
     fn find(&self, request: FindRequest) -> FindFlow {
-        tree::find(&self.0.lock(), &request)
+        tree::find(&self.nodes.lock(), &request)
     }
 
     fn search(&self, request: SearchRequest) -> SearchFlow {
-        tree::search(&self.0.lock(), &request)
+        tree::search(&self.nodes.lock(), &request)
     }
 
     fn find_restricted(
         &self,
         request: RestrictedRequest,
     ) -> BoxFuture<'static, Result<RestrictedFiles, MachineError>> {
-        let found = tree::find_restricted(&self.0.lock(), &request);
+        let found = tree::find_restricted(&self.nodes.lock(), &request);
         Box::pin(async { Ok(found) })
     }
 }

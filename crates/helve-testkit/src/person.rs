@@ -19,7 +19,7 @@ impl ScriptedPerson {
         Self { replies: Mutex::new(replies.into_iter().collect()), asked: Mutex::default() }
     }
 
-    /// Returns the questions asked since the last call of this function, formatted for a transcript.
+    /// Returns the questions asked since the last call of this function, formatted for a log.
     pub fn take_asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock())
     }

@@ -62,10 +62,10 @@ impl ScriptedAnswer {
     }
 
     /// A response that is not a stream.
-    pub fn document(status: u16, kind: &str, body: &str) -> Self {
+    pub fn document(status: u16, content_type: &str, body: &str) -> Self {
         Self {
             status,
-            headers: vec![("content-type".into(), kind.into())],
+            headers: vec![("content-type".into(), content_type.into())],
             chunks: vec![body.into()],
             ending: Ending::Complete,
         }
@@ -137,8 +137,8 @@ impl ScriptedProvider {
         })
     }
 
-    /// Starts a provider that computes each answer from the number of the request, from 0, and its body. The function may
-    /// block; requests are served in parallel.
+    /// Starts a provider that computes each answer from the number of the request, from 0, and its body. The function
+    /// may block; requests are served in parallel.
     pub fn start_answering(
         answer: impl Fn(usize, &Value) -> ScriptedAnswer + Send + Sync + 'static,
     ) -> std::io::Result<Self> {
@@ -163,7 +163,7 @@ impl ScriptedProvider {
                 let (received, flooded) = recorded.clone();
                 // A client that goes away ends only its own connection.
                 std::thread::spawn(move || {
-                    serve(connection, &*answer, &documents, (&received, &flooded)).ok();
+                    answer_connection(connection, &*answer, &documents, (&received, &flooded)).ok();
                 });
             }
         });
@@ -182,7 +182,7 @@ impl ScriptedProvider {
 }
 
 /// Answers one request, and closes the connection after the response.
-fn serve(
+fn answer_connection(
     connection: TcpStream,
     answer: &AnswerFn,
     documents: &[(String, String)],

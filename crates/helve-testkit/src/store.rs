@@ -204,7 +204,7 @@ impl Outputs for MemoryOutputs {
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
         let path = self.folder(session).join(format!("{id}.txt"));
-        let text = match self.machine.0.lock().get(&path) {
+        let text = match self.machine.nodes.lock().get(&path) {
             Some(MemoryNode::File(bytes)) => Some(String::from_utf8_lossy(bytes).into_owned()),
             Some(_) | None => None,
         };

@@ -38,8 +38,8 @@ pub(crate) fn search(nodes: &Nodes, request: &SearchRequest) -> SearchFlow {
     into_flow(search_files(nodes, request))
 }
 
-/// Finds the files and links that the rules restrict, below a folder. Ignore rules and globs are not applied, so the result
-/// may contain files that the judged command would skip.
+/// Finds the files and links that the rules restrict, below a folder. Ignore rules and globs are not applied, so the
+/// result may contain files that the judged command would skip.
 pub(crate) fn find_restricted(nodes: &Nodes, request: &RestrictedRequest) -> RestrictedFiles {
     let at = request.tree.at.path();
     let (mut paths, mut links, mut folders) = (Vec::new(), Vec::new(), BTreeSet::new());

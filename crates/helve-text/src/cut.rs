@@ -73,8 +73,8 @@ pub fn count_lines(text: &str) -> usize {
     memchr_iter(b'\n', text.as_bytes()).count() + unterminated_lines
 }
 
-/// Returns as many whole lines from the start of `text` as the limits allow, and a part of a line only if that line alone
-/// is longer than the limit.
+/// Returns as many whole lines from the start of `text` as the limits allow, and a part of a line only if that line
+/// alone is longer than the limit.
 fn head(text: &str, limits: Limits) -> &str {
     let Some(newline_index) = limits.lines.checked_sub(1) else { return "" };
     let window = &text[..text.floor_char_boundary(limits.bytes)];
@@ -87,8 +87,8 @@ fn head(text: &str, limits: Limits) -> &str {
     if is_too_long || window.len() == text.len() { window } else { &window[..start] }
 }
 
-/// Returns as many whole lines from the end of `text` as the limits allow, and a part of a line only if that line alone is
-/// longer than the limit.
+/// Returns as many whole lines from the end of `text` as the limits allow, and a part of a line only if that line alone
+/// is longer than the limit.
 fn tail(text: &str, limits: Limits) -> &str {
     let Some(newline_index) = limits.lines.checked_sub(1) else { return "" };
     let start = text.ceil_char_boundary(text.len().saturating_sub(limits.bytes));
@@ -144,8 +144,8 @@ mod tests {
 
     use super::{CutText, Keep, Limits, count_lines, cut};
 
-    /// Compares the result, rendered as the kept head, the removed lines and bytes, and the kept tail: `"a\n" -1 -2 "c"`.
-    /// `…` marks an end that is in the middle of a line.
+    /// Compares the result, rendered as the kept head, the removed lines and bytes, and the kept tail: `"a\n" -1 -2
+    /// "c"`. `…` marks an end that is in the middle of a line.
     #[track_caller]
     fn check(text: &str, keep: Keep, (lines, bytes): (usize, usize), expect: Expect) {
         let shown = match cut(text, keep, Limits { lines, bytes }) {

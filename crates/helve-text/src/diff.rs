@@ -21,9 +21,9 @@ pub struct DiffHunk {
 
 /// Up to this many items on both sides together, the shortest difference is computed.
 const MAX_SHORTEST: usize = 2_000;
-/// Up to this many items on both sides together, Myers' algorithm is used. With more items, it could take seconds. Longer
-/// sequences are aligned at the items that a short edit script leaves unchanged. If there is no short script, they are
-/// aligned at items that occur once on each side.
+/// Up to this many items on both sides together, Myers' algorithm is used. With more items, it could take seconds.
+/// Longer sequences are aligned at the items that a short edit script leaves unchanged. If there is no short script,
+/// they are aligned at items that occur once on each side.
 const MAX_MYERS: usize = 200_000;
 
 /// Returns the hunks between two sequences, in order and never adjacent. The running time is bounded for any input.
@@ -84,8 +84,8 @@ impl HunkList {
         }
     }
 
-    /// Adds the differences before, between and after equal items. `common` has the pairs of their indices, and `head` is
-    /// the number of items before both slices.
+    /// Adds the differences before, between and after equal items. `common` has the pairs of their indices, and `head`
+    /// is the number of items before both slices.
     fn add_gaps(&mut self, common: &[(usize, usize)], old: &[usize], new: &[usize], head: usize) {
         let (mut old_at, mut new_at) = (0, 0);
         let mut budget = MAX_MYERS;
@@ -180,8 +180,8 @@ fn can_slide(
         }
 }
 
-/// Returns the indices, on both sides, of items that occur exactly once on each side. Items that are not in the same order
-/// on both sides are left out, as few as possible.
+/// Returns the indices, on both sides, of items that occur exactly once on each side. Items that are not in the same
+/// order on both sides are left out, as few as possible.
 fn unique_anchors(old: &[usize], new: &[usize]) -> Vec<(usize, usize)> {
     let unique_positions = |items: &[usize]| {
         let mut positions: HashMap<usize, Option<usize>> = HashMap::new();

@@ -1,8 +1,8 @@
 //! Replaces quoted text in a file, even if the quote is slightly off.
 //!
-//! An edit has the quoted text (`old`) and its replacement (`new`). The quoted text is located with as little tolerance as
-//! possible, and must match in one place only. Then the difference between `old` and `new` is applied to the actual lines
-//! of the file, so that unchanged text keeps its bytes. Uncertain edits are refused.
+//! An edit has the quoted text (`old`) and its replacement (`new`). The quoted text is located with as little tolerance
+//! as possible, and must match in one place only. Then the difference between `old` and `new` is applied to the actual
+//! lines of the file, so that unchanged text keeps its bytes. Uncertain edits are refused.
 
 mod exact;
 mod find;
@@ -313,8 +313,8 @@ fn apply_tolerant(view: &View<'_>, edit: &Edit<'_>) -> Result<AppliedEdit, EditR
         }) {
             return Err(EditRefusal::Escapes { line: match_set.starts[0] + 1 });
         }
-        // At `start`, all lines of `old` except one match exactly, including their indentation. The edit is probably meant
-        // for these lines, of which one has changed since.
+        // At `start`, all lines of `old` except one match exactly, including their indentation. The edit is probably
+        // meant for these lines, of which one has changed since.
         if match_set.needed.contains(Tolerance::Indentation)
             && let Some(start) =
                 find::find_with_one_changed_line(view, &interpretation.old, match_set)

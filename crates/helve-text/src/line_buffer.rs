@@ -25,8 +25,8 @@ impl LineBuffer {
         Self { max_line, line: Vec::new(), discarded_len: None }
     }
 
-    /// Consumes the chunk up to and including its first newline. Returns the number of consumed bytes, and the state of the
-    /// line.
+    /// Consumes the chunk up to and including its first newline. Returns the number of consumed bytes, and the state of
+    /// the line.
     pub fn push(&mut self, chunk: &[u8]) -> (usize, LineStatus) {
         let newline = chunk.iter().position(|byte| *byte == b'\n');
         let piece = &chunk[..newline.unwrap_or(chunk.len())];

@@ -162,8 +162,8 @@ impl Merge<'_> {
 /// Maximum number of equal lines over which a change is assumed to slide.
 const MAX_SLIDE: usize = 1_000;
 
-/// Returns the base lines that a hunk may be about. Deleting one of three equal lines has the same result whichever it is,
-/// so all three are included; the same holds for an insertion beside equal lines.
+/// Returns the base lines that a hunk may refer to. Deleting one of three equal lines has the same result whichever it
+/// is, so all three are included; the same holds for an insertion beside equal lines.
 fn touched_lines(hunk: &DiffHunk, base: &[&[u8]], side: &[&[u8]]) -> Range<usize> {
     let (moving, lines) = match (hunk.old.is_empty(), hunk.new.is_empty()) {
         (true, false) => (hunk.new.clone(), side),

@@ -107,7 +107,8 @@ mod tests {
 
     use super::nearest;
 
-    /// Compares the three names nearest to `wanted` with the expectation. `known` is a list of names with blanks between.
+    /// Compares the three names nearest to `wanted` with the expectation. `known` is a list of names with blanks
+    /// between.
     #[track_caller]
     fn check(wanted: &str, known: &str, expect: Expect) {
         expect.assert_eq(&nearest(wanted, known.split_whitespace(), 3).join(" "));

@@ -3,13 +3,13 @@
 /// Returns the maximum nesting depth of objects and arrays: 2 for `{"a":[1]}`. The text need not be valid JSON.
 pub fn json_depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0usize, 0);
-    let (mut is_string, mut is_escaped) = (false, false);
+    let (mut in_string, mut is_escaped) = (false, false);
     for byte in text.bytes() {
         match byte {
             _ if is_escaped => is_escaped = false,
-            b'\\' if is_string => is_escaped = true,
-            b'"' => is_string = !is_string,
-            _ if is_string => {}
+            b'\\' if in_string => is_escaped = true,
+            b'"' => in_string = !in_string,
+            _ if in_string => {}
             b'{' | b'[' => {
                 depth += 1;
                 deepest = deepest.max(depth);

@@ -60,8 +60,8 @@ pub struct PatchHunk {
     pub lines: Vec<PatchLine>,
     /// Whether the hunk ends at the end of the file.
     pub at_end: bool,
-    /// The line number, from 1, that the patch states for the first old line. For a hunk that only inserts, the number of
-    /// the line before which it inserts.
+    /// The line number, from 1, that the patch states for the first old line. For a hunk that only inserts, the number
+    /// of the line before which it inserts.
     pub old_start: Option<usize>,
     /// The line of the patch, from 1, at which the hunk starts. Used in messages.
     pub row: usize,

@@ -3,8 +3,8 @@
 //! A pattern is a [`wildcard`] pattern with two additions: `**/` and a final `/**` stand for any number of folders,
 //! including none.
 //!
-//! Paths in the workspace are relative to its root, other paths are absolute. Patterns are converted to the same form: in
-//! the workspace `/w`, the patterns `./src/`, `src/` and `/w/src/` all match everything in the folder `src`.
+//! Paths in the workspace are relative to its root, other paths are absolute. Patterns are converted to the same form:
+//! in the workspace `/w`, the patterns `./src/`, `src/` and `/w/src/` all match everything in the folder `src`.
 
 use std::borrow::Cow;
 
@@ -78,8 +78,9 @@ impl<'p> PathPattern<'p> {
         }
     }
 
-    /// Like [`PathPattern::matches`], but an absolute pattern also matches the absolute paths of files in the workspace:
-    /// `/home/**/.env` matches `.env`. A pattern without a name, like `/**`, still matches only files outside.
+    /// Like [`PathPattern::matches`], but an absolute pattern also matches the absolute paths of files in the
+    /// workspace: `/home/**/.env` matches `.env`. A pattern without a name, like `/**`, still matches only files
+    /// outside.
     pub fn matches_loosely(&self, path: &str, root: &str) -> bool {
         self.matches(path)
             || self.may_reach_into(root) && {
@@ -120,8 +121,8 @@ impl<'p> PathPattern<'p> {
         self.scope == Scope::Outside && has_name && is_above && !self.is_literal()
     }
 
-    /// Returns [`wildcard`] patterns that together match the same paths: `**/a` → `a`, `*/a`. Returns `None` if there would
-    /// be too many. A pattern for files inside the root starts with `./`.
+    /// Returns [`wildcard`] patterns that together match the same paths: `**/a` → `a`, `*/a`. Returns `None` if there
+    /// would be too many. A pattern for files inside the root starts with `./`.
     pub fn as_wildcards(&self) -> Option<Vec<String>> {
         let mut expanded = Vec::new();
         let mut pending = vec![(self.glob.to_string(), 0)];
@@ -227,8 +228,8 @@ struct Gap {
     is_folders: bool,
 }
 
-/// Matches greedily and backtracks only to the last gap. This finds every match: the text after a gap is matched as early
-/// as possible, and the next gap can skip whatever a later match would have skipped.
+/// Matches greedily and backtracks only to the last gap. This finds every match: the text after a gap is matched as
+/// early as possible, and the next gap can skip whatever a later match would have skipped.
 fn path_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut pattern_at, mut text_at) = (0, 0);
@@ -443,8 +444,8 @@ mod tests {
         check("/x/**/.env", ".env", false);
     }
 
-    /// Reference implementation: replaces each `**/` and each final `/**` by both texts that it may stand for, and tries
-    /// every possible match.
+    /// Reference implementation: replaces each `**/` and each final `/**` with both texts that it may stand for, and
+    /// tries every possible match.
     fn reference(pattern: &str, path: &str) -> bool {
         fn plain(pattern: &[char], text: &[char]) -> bool {
             match pattern {

@@ -33,8 +33,8 @@ pub enum PathOddity {
     ToolCall,
 }
 
-/// If a text is not a plausible path for a new file, returns the path that it probably means: `a.rs` for `"a.rs"`. Returns
-/// `None` if the text is plausible.
+/// If a text is not a plausible path for a new file, returns the path that it probably means: `a.rs` for `"a.rs"`.
+/// Returns `None` if the text is plausible.
 pub fn plain_path(text: &str) -> Option<PlainPath> {
     let mut path = text.to_owned();
     let mut oddity = None;

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use crate::visible::is_invisible;
 
-/// Quotes a text as one word for bash and zsh. Invisible characters are written as escapes, so that no terminal changes them.
+/// Quotes a text as one word for bash and zsh. Invisible characters are written as escapes, so that no terminal changes
+/// them.
 pub fn shell_word(text: &str) -> String {
     if !text.contains(is_invisible) {
         return format!("'{}'", text.replace('\'', "'\\''"));

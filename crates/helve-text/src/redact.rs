@@ -103,7 +103,8 @@ impl Redactor {
         self.replacement_count
     }
 
-    /// Appends the part of `bytes` that later input cannot change, with secrets replaced. Returns the length of that part.
+    /// Appends the part of `bytes` that later input cannot change, with secrets replaced. Returns the length of that
+    /// part.
     fn redact_settled(&mut self, bytes: &[u8], stream: Stream, out: &mut Vec<u8>) -> usize {
         if matches!(self.search, Search::Everything) {
             if self.replacement_count == 0 && !bytes.is_empty() {

@@ -8,7 +8,8 @@ use crate::wildcard;
 #[derive(Debug)]
 pub struct SecretFile {
     pub pattern: &'static str,
-    /// A common name that matches the pattern. Search patterns are tested against this name, see [`secret_file_examples`].
+    /// A common name that matches the pattern. Search patterns are tested against this name, see
+    /// [`secret_file_examples`].
     pub example: Option<&'static str>,
 }
 

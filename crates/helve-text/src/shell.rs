@@ -189,18 +189,19 @@ pub struct ProgramRun {
     pub only_reads: bool,
     /// Whether [`Script::accesses`] has every file that the program changes because of its arguments.
     pub writes_are_known: bool,
-    /// The words of a text that could not be parsed. A command may start at any of them, so rules that deny a command are
-    /// matched at each of them. Empty if every command is in [`Script::runs`].
+    /// The words of a text that could not be parsed. A command may start at any of them, so rules that deny a command
+    /// are matched at each of them. Empty if every command is in [`Script::runs`].
     pub unparsed_words: Vec<String>,
     /// The words that name the program or a script by its path.
     pub code_paths: Vec<CodePath>,
-    /// The command with its redirects: as written (`ls >x`), and with blanks around operators (`ls > x`). Empty if it has
-    /// none.
+    /// The command with its redirects: as written (`ls >x`), and with blanks around operators (`ls > x`). Empty if it
+    /// has none.
     pub with_redirects: Vec<String>,
-    /// The command with the paths in the home directory as rules may write them: `ls ~/src` for `ls /home/me/src`. Empty if
-    /// no word starts with the home directory.
+    /// The command with the paths in the home directory as rules may write them: `ls ~/src` for `ls /home/me/src`.
+    /// Empty if no word starts with the home directory.
     pub in_home: Vec<Vec<(String, WordRole)>>,
-    /// Equivalent commands: `npm install` for `npm i`. Rules that ask about or deny one of them apply to this command too.
+    /// Equivalent commands: `npm install` for `npm i`. Rules that ask about or deny one of them apply to this command
+    /// too.
     pub equivalents: Vec<Vec<(String, WordRole)>>,
 }
 
@@ -209,12 +210,12 @@ pub struct ProgramRun {
 pub struct CodePath {
     /// The index of the word in its run.
     pub word: usize,
-    /// Absolute paths of the file, one for each possible working directory. `..` and symbolic links are not resolved. Empty
-    /// if the working directory is unknown.
+    /// Absolute paths of the file, one for each possible working directory. `..` and symbolic links are not resolved.
+    /// Empty if the working directory is unknown.
     pub paths: Vec<String>,
     /// What an allow rule must match instead of the word: paths relative to [`ShellContext::cwd`], without `..`. For
-    /// `./x` in `cd sub; ./x`, this is `sub/x`. If there are several paths, the rule must match all of them. The list is
-    /// empty if the rule can match the word as written. An empty string is an unknown path, which no rule matches.
+    /// `./x` in `cd sub; ./x`, this is `sub/x`. If there are several paths, the rule must match all of them. The list
+    /// is empty if the rule can match the word as written. An empty string is an unknown path, which no rule matches.
     pub paths_an_allow_must_match: Vec<String>,
 }
 
@@ -330,8 +331,8 @@ pub struct FileAccess {
     pub run: Option<usize>,
     /// Which files below the target a recursive access reaches.
     pub filter: TreeFilter,
-    /// Absolute paths. The access takes place only if none of them exists: to `git diff x`, `x` is a path if a file has this
-    /// name, and a revision otherwise.
+    /// Absolute paths. The access takes place only if none of them exists: to `git diff x`, `x` is a path if a file has
+    /// this name, and a revision otherwise.
     pub unless_exists: Vec<String>,
 }
 
@@ -395,7 +396,7 @@ pub struct Transfer {
     pub is_recursive: bool,
 }
 
-/// The file or files that an access is about.
+/// The file or files that are accessed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum FileTarget {
     /// An absolute path. `..` and symbolic links are not resolved.
@@ -420,7 +421,8 @@ pub enum AccessKind {
     /// Read together with everything below it that [`FileAccess::filter`] selects.
     ReadTree,
     /// Files below the directory may be read, but it is unknown which ones: `git log -p` prints files that commits
-    /// change. A rule that denies reading one of them leads to an ask, because it is not certain that the file is read.
+    /// change. A rule that forbids reading one of them leads to an ask, because it is not certain that the file is
+    /// read.
     MaybeReadTree,
     /// Created, changed or removed.
     Write,
@@ -444,11 +446,11 @@ pub enum AccessKind {
     Expand,
     /// The results of a glob are split and expanded once more: a name with a blank or a wildcard becomes other names.
     ExpandAgain,
-    /// A flag like `--output` names the file, which is created or changed, or the folder in which that happens. A rule that
-    /// denies the change denies the command. Other rules do not apply.
+    /// A flag like `--output` names the file, which is created or changed, or the folder in which that happens. A rule
+    /// that denies the change denies the command. Other rules do not apply.
     FlagOutput,
-    /// The script mentions the file, and a part of the script that is not understood may open it. Only rules that a person
-    /// wrote count, and they lead to an ask.
+    /// The script mentions the file, and a part of the script that is not understood may open it. Only rules that a
+    /// person wrote count, and they lead to an ask.
     Mentioned,
 }
 
@@ -482,7 +484,7 @@ impl AccessKind {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Doubt {
     pub kind: DoubtKind,
-    /// The text in question; empty if the doubt is about the whole script.
+    /// The text in question; empty if the doubt concerns the whole script.
     pub shown: String,
 }
 

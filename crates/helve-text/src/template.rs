@@ -26,8 +26,8 @@ const MAX_PIECES: usize = 200;
 /// - `$ARGUMENTS` stands for all arguments as they were typed.
 /// - If the template has neither, the arguments follow it after a blank line.
 ///
-/// The template is divided into pieces before the arguments are filled in, so that no argument can add a shell command or
-/// a file.
+/// The template is divided into pieces before the arguments are filled in, so that no argument can add a shell command
+/// or a file.
 pub fn fill(template: &str, arguments: &str) -> Vec<TemplatePiece> {
     let arguments = arguments.trim();
     let words = split_arguments(arguments);

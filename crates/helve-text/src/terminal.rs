@@ -1,7 +1,7 @@
 //! A filter that turns the output of a program into what a person would read on a terminal.
 //!
-//! The filter works like [`crate::visible::strip_invisible`], but for output that arrives in pieces and may rewrite lines.
-//! The result does not depend on how the stream is split.
+//! The filter works like [`crate::visible::strip_invisible`], but for output that arrives in pieces and may rewrite
+//! lines. The result does not depend on how the stream is split.
 
 mod line;
 mod scan;
@@ -17,8 +17,8 @@ use line::PendingLine;
 #[derive(Debug, Default)]
 pub struct TerminalFilter {
     state: State,
-    /// The bytes of an incomplete sequence. They are printed if it turns out to be invalid. ESC is not among them, because it
-    /// is never printed.
+    /// The bytes of an incomplete sequence. They are printed if it turns out to be invalid. ESC is not among them,
+    /// because it is never printed.
     held: Vec<u8>,
     /// Number of continuation bytes that the current character may still have.
     continuation_bytes: u8,

@@ -184,7 +184,7 @@ impl WebUrl {
         &self.host
     }
 
-    /// The port, also if it is the default one.
+    /// The port, even if it is the default one.
     pub fn port(&self) -> u16 {
         self.port
     }

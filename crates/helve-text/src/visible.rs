@@ -9,8 +9,8 @@ pub use escape_sequence::{EscapeSequence, escape_sequence};
 /// Removes escape sequences and control characters, for a model to read.
 ///
 /// Newlines and tabs are kept. Carriage returns before a newline or at the end are removed. Other carriage returns
-/// become a newline, so that nothing is overwritten and no two words run together. Of an unterminated sequence, only the
-/// first characters (`ESC [`) are removed.
+/// become a newline, so that nothing is overwritten and no two words run together. Of an unterminated sequence, only
+/// the first characters (`ESC [`) are removed.
 pub fn strip_invisible(text: &str) -> Cow<'_, str> {
     let Some(first_control) = find_control(text) else { return Cow::Borrowed(text) };
     let mut clean = String::with_capacity(text.len());
@@ -66,7 +66,8 @@ pub(crate) fn find_control(text: &str) -> Option<usize> {
 
 /// Escapes control, bidirectional, zero-width and other invisible characters as `\u{202e}`, for a person to read.
 ///
-/// Newlines and tabs are kept. Text that is already of the form `\u{202e}` is kept too, so the escaping cannot be reversed.
+/// Newlines and tabs are kept. Text that is already of the form `\u{202e}` is kept too, so the escaping cannot be
+/// reversed.
 pub fn escape(text: &str) -> Cow<'_, str> {
     escape_matching(text, |c| is_control(c) || is_hidden(c))
 }
@@ -78,9 +79,10 @@ pub fn escape_line(text: &str) -> Cow<'_, str> {
 
 /// Makes untrusted text, such as a web page, safe to show to a model.
 ///
-/// Control and bidirectional characters, tags and other carriers of hidden messages are escaped as `\u{202e}`. Characters
-/// that only affect layout, such as a soft hyphen or a variation selector, are removed. Unusual spaces become ordinary
-/// ones. Joiners are kept between characters that need them. Newlines, tabs and carriage returns are kept.
+/// Control and bidirectional characters, tags and other carriers of hidden messages are escaped as `\u{202e}`.
+/// Characters that only affect layout, such as a soft hyphen or a variation selector, are removed. Unusual spaces
+/// become ordinary ones. Joiners are kept between characters that need them. Newlines, tabs and carriage returns are
+/// kept.
 pub fn escape_hidden(text: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) || matches!(byte, b'\n' | b'\t' | b'\r');
     let Some(first_special) = text.bytes().position(|byte| !is_plain(byte)) else {

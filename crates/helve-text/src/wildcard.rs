@@ -11,7 +11,7 @@ pub fn matches(pattern: &str, text: &str) -> bool {
 
 /// Whether `wide` certainly matches every text that `narrow` matches.
 ///
-/// Returns `false` also if the answer could not be determined.
+/// Also returns `false` if the answer could not be determined.
 pub fn covers(wide: &str, narrow: &str) -> bool {
     alternatives(narrow).all(|narrow| alternatives(wide).any(|wide| includes(wide, narrow)))
 }
@@ -253,7 +253,8 @@ mod tests {
             || pattern.strip_suffix(" *").is_some_and(|bare| plain(&chars(bare), &chars(text)))
     }
 
-    /// Returns all texts of up to five characters, from those in the patterns below and one other character.
+    /// Returns all texts of up to five characters over this alphabet: the characters of the patterns below, and one
+    /// other.
     fn all_texts() -> Vec<String> {
         let mut all = vec![String::new()];
         let mut from = 0;

@@ -1,8 +1,8 @@
 //! Operations: what tools do, independent of any dialect.
 //!
-//! An operation takes typed input and a [`ToolContext`](helve_core::ToolContext). It resolves
-//! paths, loads files, computes, asks and commits, then returns a value or an error value. It knows no parameter names and
-//! writes no text for a model.
+//! An operation takes typed input and a [`ToolContext`](helve_core::ToolContext). It resolves paths, loads files,
+//! computes, asks and commits, then returns a value or an error value. It knows no parameter names and writes no text
+//! for a model.
 
 pub(crate) mod change;
 pub(crate) mod edit;

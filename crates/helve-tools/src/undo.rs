@@ -1,5 +1,5 @@
-//! `undo`: undoes the changes of a call. The tool belongs to no dialect, because only people use it, through `helve undo`
-//! and the library.
+//! `undo`: undoes the changes of a call. The tool belongs to no dialect, because only people use it, through `helve
+//! undo` and the library.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -17,7 +17,7 @@ pub(crate) mod web;
 use helve_core::{ErrorKind, ToolError};
 use helve_text::{lines, visible};
 
-use crate::ops::missing::{MissingFile, OtherSpelling};
+use crate::ops::missing::{GivenSpelling, MissingFile};
 
 /// Returns a number with its noun: `1 file`, `2 files`.
 pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
@@ -32,17 +32,20 @@ pub(crate) fn clip(text: &str) -> String {
 }
 
 /// Says that a file was found under another spelling of its name.
-pub(crate) fn other_spelling_text(other: &OtherSpelling, display_path: &str) -> String {
+pub(crate) fn other_spelling_text(given: &GivenSpelling, display_path: &str) -> String {
     format!(
-        "There is no {}. The only name that looks the same is {display_path}; it differs in kinds of spaces or quotes, or in how accents are encoded.",
-        clip(&other.given)
+        "There is no {}. The only name that looks the same is {display_path}; it differs in the kind of spaces or quotes, or in how accents are encoded.",
+        clip(&given.0)
     )
 }
 
 /// Returns the error for a file that does not exist.
 pub(crate) fn missing_file(missing: &MissingFile) -> ToolError {
     let message = match missing.is_broken_link {
-        true => format!("{} is a symbolic link whose target does not exist.", missing.display_path),
+        true => format!(
+            "{} is a broken symbolic link: its target does not exist, or it leads back to itself.",
+            missing.display_path
+        ),
         false => format!("{} does not exist.", missing.display_path),
     };
     let error = ToolError::new(ErrorKind::NotFound, message);

@@ -130,7 +130,7 @@ impl CheckedClient {
                 check_addresses(url, &[*address], access)?;
                 return Ok(Target::AsWritten);
             }
-            // This address was asked about. Resolving the name again could yield another one.
+            // This address was approved. Resolving the name again could yield another one.
             (WebHost::Name(_), LocalAccess::Approved(LocalTarget::Address(address))) => {
                 check_addresses(url, &[*address], access)?;
                 return Ok(Target::Addresses(vec![*address]));
@@ -171,7 +171,7 @@ fn check_behind_proxy(url: &WebUrl, access: &LocalAccess) -> Result<Target, WebE
 }
 
 /// Checks every address of a host. Fails if any of them is forbidden, or is local and not approved. A forbidden one is
-/// reported first, because a question about another one would be in vain.
+/// reported first, because asking about another one would be useless.
 fn check_addresses(
     url: &WebUrl,
     addresses: &[IpAddr],

@@ -57,7 +57,7 @@ impl ServiceKind {
         }
     }
 
-    /// The service's default address; `None` if the user must configure one.
+    /// The service's default URL; `None` if the user must configure one.
     fn default_url(self) -> Option<&'static str> {
         match self {
             ServiceKind::Exa => Some("https://mcp.exa.ai/mcp"),
@@ -87,7 +87,7 @@ pub struct SearchService {
 }
 
 impl SearchService {
-    /// Sets up a service. `url` replaces its default address. Returns `None` if it has neither.
+    /// Sets up a service. `url` replaces its default URL. Returns `None` if it has neither.
     pub fn new(kind: ServiceKind, url: Option<WebUrl>, key: Option<String>) -> Option<Self> {
         let default = || WebUrl::parse(kind.default_url()?).ok();
         let key = key.filter(|key| !key.trim().is_empty());

@@ -7,11 +7,11 @@ use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject;
 use rustls_platform_verifier::Verifier;
 
-/// The trusted certificate authorities: the system's, and further ones.
+/// The trusted certificate authorities: the system's, and additional ones.
 #[derive(Debug, Default)]
 pub struct TrustedRoots {
     extra: Vec<CertificateDer<'static>>,
-    /// Set up at the first request, because that reads the system's certificates.
+    /// Built on the first request, because that reads the system's certificates.
     config: OnceLock<Result<ClientConfig, String>>,
 }
 

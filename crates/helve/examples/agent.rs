@@ -1,4 +1,4 @@
-//! Lets a model at any OpenAI-compatible address work in this folder, and prints what happens.
+//! Lets a model at any OpenAI-compatible URL work in this folder, and prints what happens.
 //!
 //! `cargo run -p helve --example agent http://127.0.0.1:8080/v1 MODEL "what is this project about?"`
 //!

@@ -49,8 +49,8 @@ pub(crate) fn policy_and_tool_switches(
     let project_rules = agent.project_rules.iter().filter(|_| is_trusted);
     let configured = ConfiguredRules {
         root: inputs.root.clone(),
-        user: config.user.clone(),
-        project: config.project.clone(),
+        user: config.user_rules.clone(),
+        project: config.project_rules.clone(),
         is_project_trusted: is_trusted,
         flag_rules: inputs.allow_rules.clone(),
         agents: [
@@ -79,7 +79,7 @@ pub(crate) fn policy_and_tool_switches(
 
 /// Returns the tool switches of an agent: those of the configuration and its own.
 pub(crate) fn agent_switches(config: &Config, trust: TrustState, agent: &Agent) -> Vec<ToolSwitch> {
-    let mut tool_switches = config.tool_switches.clone();
+    let mut tool_switches = config.user_tool_switches.clone();
     tool_switches.extend(agent.tool_switches.clone());
     let project = [&config.project_tool_switches, &agent.project_tool_switches];
     // An untrusted project can switch tools off but not on.

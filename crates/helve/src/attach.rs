@@ -23,15 +23,16 @@ impl Toolbox {
         Ok(message_parts(output))
     }
 
-    /// Returns the files, relative to the root, whose name contains `typed`. If `typed` contains a slash, the path must
-    /// contain it from the start of a folder name on: `src/ma` finds `lib/src/main.rs`. Ignored files and files that
-    /// must not be read are left out.
+    /// Returns the files, relative to the root, whose name contains `typed`. If `typed` contains a slash, the match
+    /// must begin at the start of a path component: `src/ma` finds `lib/src/main.rs`. Ignored files and files that must
+    /// not be read are left out.
     pub async fn complete_file(&self, typed: &str) -> Vec<String> {
-        let escaped: String =
+        // `?` stands for a special character, which cannot be escaped.
+        let without_special: String =
             typed.chars().map(|c| if "*?[]{}!\\".contains(c) { '?' } else { c }).collect();
-        let pattern = match escaped.contains('/') {
-            true => format!("**/{escaped}*"),
-            false => format!("**/*{escaped}*"),
+        let pattern = match without_special.contains('/') {
+            true => format!("**/{without_special}*"),
+            false => format!("**/*{without_special}*"),
         };
         let Ok(output) = self.call_as_person(GLOB, json!({"pattern": pattern})).await else {
             return Vec::new();

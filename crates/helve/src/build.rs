@@ -188,8 +188,8 @@ impl Builder {
         self
     }
 
-    /// Treats the value of an environment variable as a secret, such as the key of a model's provider: commands may use it,
-    /// but it is removed from their output. Variables whose names look like secrets are recognized without this.
+    /// Treats the value of an environment variable as a secret, such as the key of a model's provider: commands may use
+    /// it, but it is removed from their output. Variables whose names look like secrets are recognized without this.
     pub fn secret_variable(mut self, name: impl Into<String>) -> Self {
         self.secret_variables.push(name.into());
         self
@@ -396,7 +396,7 @@ fn register_tools(
         for tool in (entry.tools)(media.clone(), settings, timeout) {
             let name = tool.spec(caller).name;
             if timeouts.is_some() || !entry.needs_processes.contains(&name.as_str()) {
-                registry.register_dialect(entry.dialect.name, tool).permanent();
+                registry.register_for_dialect(entry.dialect.name, tool).permanent();
             }
         }
     }
@@ -411,7 +411,7 @@ fn register_embedder_tools(registry: &Arc<Registry>, tools: Vec<Arc<dyn AnyTool>
 
 fn register_opencode_tools(registry: &Arc<Registry>, tools: Vec<Arc<dyn AnyTool>>) {
     for tool in tools {
-        registry.register_dialect(opencode::DIALECT.name, tool).permanent();
+        registry.register_for_dialect(opencode::DIALECT.name, tool).permanent();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use helve_agent::history::{self, MadeCall};
+use helve_agent::history::{self, TranscriptCall};
 use helve_agent::item::{CallBlock, Entry, Item};
 use helve_core::store::StoreError;
 use serde_json::{Value, json};
@@ -92,7 +92,7 @@ pub(crate) struct ChildUndo {
     /// The position in its transcript of the first item that is undone.
     pub(crate) from: u64,
     /// The calls whose file changes are reverted.
-    pub(crate) calls: Vec<MadeCall>,
+    pub(crate) calls: Vec<TranscriptCall>,
 }
 
 impl Toolbox {
@@ -101,7 +101,7 @@ impl Toolbox {
     /// transcript.
     pub(crate) async fn record_child_turn(&self, after: u64) -> Result<(), StoreError> {
         let Some(parent) = &self.session().parent else { return Ok(()) };
-        let (session, slot) = (&*parent.session.id, begun_turns_slot(&parent.call.root));
+        let (session, slot) = (&*parent.session.id, begun_turns_slot(&parent.call.root_call));
         let turn: BegunTurn = (self.session_id().into(), after);
         loop {
             let (version, stored) = match self.store.get(session, &slot).await? {

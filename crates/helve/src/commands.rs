@@ -75,7 +75,7 @@ const DEFAULT_SUBAGENT: &str = "general";
 /// Why a command cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum CommandError {
-    #[error("there is no command {name:?}; there are: {}", known.join(", "))]
+    #[error("there is no command {name:?}; available commands: {}", known.join(", "))]
     Unknown { name: String, known: Vec<String> },
     /// A shell command or a file in the template failed. `shown` is how the template names it.
     #[error("the command {name:?} cannot be run: `{shown}`: {}", error.message)]

@@ -12,12 +12,12 @@ use crate::{build, shell, subagents};
 impl Toolbox {
     /// Returns the built-in rules about tools that exist here, and the values of keys that no configuration sets.
     pub fn default_settings(&self) -> Vec<SettingLine> {
-        let rules = builtin_rules().into_iter().filter(|line| self.is_about_a_tool(line));
+        let rules = builtin_rules().into_iter().filter(|line| self.applies_here(line));
         rules.chain(default_values(self.config())).collect()
     }
 
     /// Whether a line is not a rule, or is a rule about a tool that exists here.
-    pub fn is_about_a_tool(&self, line: &SettingLine) -> bool {
+    pub fn applies_here(&self, line: &SettingLine) -> bool {
         let Some(permission) = &line.permission else { return true };
         let tools = self.tools();
         let names: HashSet<&str> =

@@ -29,6 +29,7 @@ pub(crate) fn languages(
     let scratch = data.join("languages");
     let sandbox =
         shell.and_then(|shell| confine::plan(shell.sandbox, shell.network, root, &scratch));
+    let mode = config.edit.diagnostics.as_ref().map(|mode| mode.value);
     LanguageServers::new(LanguagesSetup {
         host: (*host).clone(),
         root: root.to_path_buf(),
@@ -38,6 +39,7 @@ pub(crate) fn languages(
         secrets: shell.map(|shell| shell.secrets.clone()).unwrap_or_default(),
         sandbox,
         limits: limits(config),
+        reports_warnings: mode == Some(DiagnosticsMode::Warnings),
     })
 }
 
@@ -147,7 +149,5 @@ fn limits(config: &Config) -> LanguageLimits {
         limits.warm_timeout = Duration::from_millis(timeout.value);
         limits.first_timeout = limits.first_timeout.max(limits.warm_timeout);
     }
-    let mode = config.edit.diagnostics.as_ref().map(|mode| mode.value);
-    limits.reports_warnings = mode == Some(DiagnosticsMode::Warnings);
     limits
 }

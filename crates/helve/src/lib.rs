@@ -119,10 +119,10 @@ pub struct Guide;
 
 /// Turns this process into a keeper, which looks after the processes that commands start.
 ///
-/// A program that contains the library is its own keeper by default: it starts itself again, and becomes a keeper before
-/// its `main` runs. Where that is not possible (the library is loaded as a plugin of another program, or the C library is
-/// not glibc), a program passes its path to [`Builder::keeper`], and its `main` calls this function before anything else
-/// if the first argument is [`KEEPER`].
+/// A program that contains the library is its own keeper by default: it starts itself again, and becomes a keeper
+/// before its `main` runs. Where that is not possible (the library is loaded as a plugin of another program, or the C
+/// library is not glibc), a program passes its path to [`Builder::keeper`], and its `main` calls this function before
+/// anything else if the first argument is [`KEEPER`].
 pub fn keeper() -> std::process::ExitCode {
     helve_machine::keeper::main()
 }

@@ -14,15 +14,14 @@ use crate::keys::Keys;
 use crate::providers::{BUILTIN_PROVIDERS, BuiltinProvider, key_variables};
 use crate::toolbox::Toolbox;
 
-/// The context window of a model about which nothing is known.
+/// The context window of an unknown model.
 pub const DEFAULT_CONTEXT_WINDOW: u64 = 32_768;
-/// The output limit of a model about which nothing is known.
+/// The output limit of an unknown model.
 pub const DEFAULT_OUTPUT_TOKENS: u64 = 4_096;
 /// Maximum number of output tokens that are requested of a model in the catalogue. The configuration can request more.
 const MAX_OUTPUT_TOKENS: u64 = 32_000;
 
-/// Returns a model at an address, without any configuration. `base_url` does not include the path that the protocol
-/// adds.
+/// Returns a model at a URL, without any configuration. `base_url` does not include the path that the protocol adds.
 pub fn model_at(
     base_url: &str,
     protocol: Protocol,
@@ -67,7 +66,7 @@ pub enum ModelError {
     #[error(
         "the provider \"{id}\" needs a baseURL: set provider.{id}.options.baseURL in the configuration"
     )]
-    NoAddress { id: String },
+    NoBaseUrl { id: String },
     #[error("the protocol \"{0}\" is not known; use chat, responses or messages")]
     UnknownProtocol(String),
     #[error(
@@ -77,8 +76,8 @@ pub enum ModelError {
 }
 
 impl Toolbox {
-    /// Returns the model called `name` (`PROVIDER/MODEL`). Without a name, returns the agent's model, or else the default
-    /// model.
+    /// Returns the model called `name` (`PROVIDER/MODEL`). Without a name, returns the agent's model, or else the
+    /// default model.
     pub fn model(&self, name: Option<&str>) -> Result<ActiveModel, ModelError> {
         let agent = self.agent_config();
         let agent_model =
@@ -190,7 +189,7 @@ fn find(
     let provider = provider.unwrap_or(&no_config);
     let base_url = provider.base_url.as_ref().map(|url| url.value.clone());
     let base_url = base_url.or(builtin.map(|builtin| builtin.base_url.to_string()));
-    let base_url = base_url.ok_or_else(|| ModelError::NoAddress { id: id.into() })?;
+    let base_url = base_url.ok_or_else(|| ModelError::NoBaseUrl { id: id.into() })?;
     let protocol = protocol(provider, builtin)?;
     let mut timeouts = Timeouts::for_url(&base_url);
     if let Some(idle) = &provider.idle_timeout {
@@ -234,7 +233,7 @@ fn active_model(
     let (reads_images, reads_documents) = match (lists_modalities, listed) {
         (true, _) => (reads("image"), reads("pdf")),
         (false, Some(listed)) => (listed.reads_images, listed.reads_documents),
-        // A model about which nothing is known is assumed to read images, as most models do today.
+        // An unknown model is assumed to read images, as most models do today.
         (false, None) => (true, false),
     };
     let known_quirks = Quirks::known(&endpoint.base_url, wire_id);
@@ -287,7 +286,7 @@ fn protocol(
 }
 
 /// Returns the key of a provider, from the configuration, the environment or a file. Returns `None` if there is none
-/// and the provider may not need one: its address is configured, or it has no key variables.
+/// and the provider may not need one: its URL is configured, or it has no key variables.
 fn key(
     id: &str,
     provider: &ProviderConfig,

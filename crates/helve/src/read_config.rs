@@ -45,7 +45,7 @@ impl ConfigBeforePlugins {
         };
         let mut changed = gathered.interpret(&Disk, trust);
         // These also cover custom tools and plugins, which `interpret` does not know.
-        (changed.digest, changed.trusted_files) = (config.digest, config.trusted_files);
+        (changed.digest, changed.digested_files) = (config.digest, config.digested_files);
         changed
     }
 }
@@ -68,7 +68,7 @@ pub(crate) async fn read_config(
             let mut config = gathered.interpret(&Disk, Trust::Trusted);
             // These also cover custom tools and plugins, which `interpret` does not know.
             config.digest = untrusted.digest;
-            config.trusted_files = untrusted.trusted_files;
+            config.digested_files = untrusted.digested_files;
             config
         }
         TrustState::NothingToTrust | TrustState::Untrusted | TrustState::Changed => untrusted,

@@ -47,7 +47,7 @@ pub enum AgentError {
 /// A model at work in a session of a toolbox. It is the only writer of the session.
 pub struct AgentSession<'t> {
     stored: StoredSession<'t>,
-    /// The toolbox of another agent, if the session was switched to one by a person or by a handover.
+    /// The toolbox of the current agent, if a person or a handover has switched to another agent.
     switched_toolbox: Option<Toolbox>,
     model: ActiveModel,
     client: ModelClient,
@@ -193,7 +193,7 @@ impl Toolbox {
 }
 
 impl AgentSession<'_> {
-    /// Runs one turn: the model gets a message and works, with calls of tools, until it answers or something stops it.
+    /// Runs one turn: the model gets a message and works, calling tools, until it answers or something stops it.
     pub async fn run(
         &mut self,
         input: impl Into<TurnInput>,
@@ -218,9 +218,9 @@ impl AgentSession<'_> {
         let report = match &self.role {
             AgentRole::Child { budget, .. } => {
                 let budget = budget.clone();
-                self.turns(input, options, &budget, emit, cancel).await
+                self.run_with_handovers(input, options, &budget, emit, cancel).await
             }
-            AgentRole::Main { .. } => self.main_turn(input, options, emit, cancel, &tree).await,
+            AgentRole::Main { .. } => self.run_main_turn(input, options, emit, cancel, &tree).await,
         };
         tree.set_model(self.toolbox().session_id(), None);
         if let Ok(TurnReport { end: TurnEnd::Failed(why), .. }) = &report {
@@ -236,7 +236,7 @@ impl AgentSession<'_> {
     }
 
     /// Runs a turn of the main agent, and emits the events of its sub-agents too. The report includes what they used.
-    async fn main_turn(
+    async fn run_main_turn(
         &mut self,
         input: TurnInput,
         options: &TurnOptions,
@@ -247,7 +247,7 @@ impl AgentSession<'_> {
         let budget = Arc::new(TreeBudget::new(limits(self.toolbox(), options.limits)));
         let mut events = tree.begin_turn(budget.clone());
         let report = {
-            let mut running = pin!(self.turns(input, options, &budget, emit, cancel));
+            let mut running = pin!(self.run_with_handovers(input, options, &budget, emit, cancel));
             loop {
                 tokio::select! {
                     biased;
@@ -270,7 +270,7 @@ impl AgentSession<'_> {
     }
 
     /// Runs a turn. After a handover, runs a turn of the next agent too, and so on.
-    async fn turns(
+    async fn run_with_handovers(
         &mut self,
         input: TurnInput,
         options: &TurnOptions,
@@ -301,7 +301,7 @@ impl AgentSession<'_> {
                 emit(event);
             };
             let cancel = cancel.clone();
-            let turn = self.turn((tools, &definitions), options, budget, &watch, cancel);
+            let turn = self.prepare_turn((tools, &definitions), options, budget, &watch, cancel);
             let outcome = turn.run(prompt).await;
             usage = usage.plus(&outcome.usage);
             cost = cost.zip(outcome.cost).map(|(sum, cost)| sum + cost);
@@ -334,7 +334,7 @@ impl AgentSession<'_> {
     ) -> Result<Vec<MessagePart>, TurnEnd> {
         let arguments =
             json!({"description": description, "prompt": prompt, "subagent_type": agent});
-        emit(AgentEvent::Notice(format!("The agent \"{agent}\" works on it: {description}")));
+        emit(AgentEvent::Notice(format!("The agent \"{agent}\" is working on: {description}")));
         let input = Input::Json(arguments);
         // The person asked for the task, so they are not asked for permission. A rule that denies it still applies.
         let call = ToolCall { origin: Origin::Person, ..ToolCall::new("task", input) };
@@ -353,7 +353,7 @@ impl AgentSession<'_> {
         }
     }
 
-    /// Replaces the older part of the conversation by a summary that the model writes.
+    /// Replaces the older part of the conversation with a summary that the model writes.
     pub async fn compact(
         &mut self,
         emit: &(dyn Fn(AgentEvent) + Send + Sync),
@@ -362,7 +362,7 @@ impl AgentSession<'_> {
         let options = TurnOptions::default();
         let budget = TreeBudget::new(TurnLimits::default());
         let tools = self.toolbox().tools();
-        let turn = self.turn((tools, &[]), &options, &budget, emit, cancel);
+        let turn = self.prepare_turn((tools, &[]), &options, &budget, emit, cancel);
         Ok(turn.compact_now().await?)
     }
 
@@ -434,7 +434,7 @@ impl AgentSession<'_> {
     }
 
     /// Prepares a turn of the current agent.
-    fn turn<'a>(
+    fn prepare_turn<'a>(
         &'a mut self,
         (tools, definitions): (ToolSet, &'a [ToolDefinition]),
         options: &'a TurnOptions,

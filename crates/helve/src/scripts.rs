@@ -95,7 +95,7 @@ impl ScriptFiles {
         let Some(scripts) = self.0.project_digest() else { return false };
         let text = format!("{}\n{scripts}", config.digest);
         config.digest = blake3::hash(text.as_bytes()).to_hex().to_string();
-        config.trusted_files.extend(self.0.project_file_hashes());
+        config.digested_files.extend(self.0.project_file_hashes());
         true
     }
 }

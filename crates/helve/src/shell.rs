@@ -73,7 +73,7 @@ pub(crate) fn shell(
 }
 
 /// Returns the command of the configured shell and its language. Returns `None` if no shell is configured, or if Helve
-/// cannot judge scripts of that shell. Reading the configuration gives a warning in the second case.
+/// cannot judge scripts of that shell. In the second case, reading the configuration warns about it.
 fn configured_shell(config: &Config) -> Option<(Vec<OsString>, ShellLanguage)> {
     let command: Vec<OsString> =
         config.shell.iter().map(|word| OsString::from(&word.value)).collect();

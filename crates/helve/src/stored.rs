@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use helve_agent::history::{self, MadeCall};
+use helve_agent::history::{self, TranscriptCall};
 use helve_agent::item::{CallResult, Entry, Item, MessagePart};
 use helve_agent::transcript::Transcript;
 use helve_agent::words;
@@ -40,10 +40,10 @@ pub enum SessionError {
     #[error("there is nothing to undo in this session")]
     NothingToUndo,
     #[error(
-        "there is nothing to redo: nothing was undone, or the conversation went on after the undo"
+        "there is nothing to redo: nothing was undone, or the conversation continued after the undo"
     )]
     NothingToRedo,
-    #[error("the changes of files cannot be undone, so nothing was undone: {0}")]
+    #[error("the file changes cannot be undone, so nothing was undone: {0}")]
     UndoFailed(String),
 }
 
@@ -352,7 +352,7 @@ impl StoredSession<'_> {
     pub(crate) async fn answer_interrupted_calls(&mut self) -> Result<Vec<String>, StoreError> {
         let unanswered = history::unanswered(self.entries());
         let (mut results, mut messages) = (Vec::new(), Vec::new());
-        for MadeCall { seq, call } in unanswered {
+        for TranscriptCall { seq, call } in unanswered {
             let workspace = &self.toolbox.workspace;
             // If the journal cannot be read, the session can still be continued.
             let change = workspace.change_in_session(self.session_at(seq), &call.id).await;
@@ -390,7 +390,7 @@ fn split_by_certainty(root: &Path, files: &[ChangedFile]) -> (Vec<String>, Vec<S
 }
 
 /// Returns the shell command that a call ran, if it has one.
-fn command(made: &MadeCall) -> Option<String> {
+fn command(made: &TranscriptCall) -> Option<String> {
     let arguments: serde_json::Value = serde_json::from_str(&made.call.arguments).ok()?;
     arguments.get("command")?.as_str().map(String::from)
 }

@@ -313,7 +313,7 @@ impl Toolbox {
         let result = self.engine.call(&session, &tools, call, CancellationToken::new()).await;
         let parts = session.gate.explained_parts();
         let decision = parts.iter().map(|(_, verdict)| verdict.action).max();
-        // The call came as far as its effects without any part that a rule had to decide on.
+        // The call reached its first effect without needing any permission.
         let needed_no_permission =
             matches!(&result.outcome, Err(err) if err.kind == ErrorKind::ExplainOnly);
         match decision {
@@ -325,7 +325,7 @@ impl Toolbox {
                 Explanation { decision: Action::Allow, parts, result_without_ask: Some(result) }
             }
             None => {
-                // If a rule denies the tool with any arguments, that rule explains more than the error of the call.
+                // If a rule denies the tool whatever its arguments, that rule explains more than the error of the call.
                 let part = tools.find(tool).map(|(spec, _)| spec.whole_part());
                 let part = part.filter(|part| self.policy.forbids(&[], part));
                 let part = part.map(|part| (self.policy.judge(&[], &part), part));
@@ -438,7 +438,7 @@ impl Toolbox {
     /// Offers the tool that starts sub-agents. To be called only if there is a model, because sub-agents need one.
     pub(crate) fn offer_tasks(&self) {
         if let Some(tool) = self.trees.take_task_tool() {
-            self.registry.register_dialect(opencode::DIALECT.name, tool).permanent();
+            self.registry.register_for_dialect(opencode::DIALECT.name, tool).permanent();
         }
     }
 
@@ -476,7 +476,7 @@ impl Toolbox {
 
     /// Trusts the current configuration of the folder. This takes effect in toolboxes that are built later.
     pub async fn give_trust(&self) -> std::io::Result<()> {
-        let files = self.config.trusted_files.iter().take(MAX_TRUSTED_FILES);
+        let files = self.config.digested_files.iter().take(MAX_TRUSTED_FILES);
         let files: serde_json::Map<String, serde_json::Value> =
             files.map(|(path, hash)| (self.relative(path), hash.as_str().into())).collect();
         self.store.set(&self.root().to_string_lossy(), TRUSTED_FILES, files.into());
@@ -492,7 +492,7 @@ impl Toolbox {
         let Ok(Some((_, serde_json::Value::Object(before)))) = slot else { return Vec::new() };
         let now: Vec<(String, &str)> = self
             .config
-            .trusted_files
+            .digested_files
             .iter()
             .take(MAX_TRUSTED_FILES)
             .map(|(path, hash)| (self.relative(path), hash.as_str()))

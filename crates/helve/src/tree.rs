@@ -313,8 +313,8 @@ impl RunSlot {
         self.set(None);
     }
 
-    /// Ends a wait that [`RunSlot::pause`] began. If it was the last one of this agent, takes a permit again, which may have
-    /// to become free first.
+    /// Ends a wait that [`RunSlot::pause`] began. If it was the last one of this agent, takes a permit again, and waits
+    /// until one is free.
     pub(crate) async fn resume(&self, tree: &AgentTree) {
         if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
             let permit = tree.acquire().await;

@@ -139,8 +139,8 @@ impl Session {
     }
 }
 
-/// A model that calls `read` some times, then answers. It waits for [`FakeModel::answer`] before each reply, so that nothing
-/// but the client runs while time is measured.
+/// A model that calls `read` some times, then answers. It waits for [`FakeModel::answer`] before each reply, so that
+/// nothing but the client runs while time is measured.
 struct FakeModel {
     url: String,
     received: Receiver<ReceivedRequest>,

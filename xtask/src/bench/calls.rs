@@ -70,8 +70,8 @@ pub(super) fn call_read(fixture: &mut Fixture) -> Result<Measurement, String> {
     compare("cat FILE", 30, || baseline_command("cat", &[&path]), ours)
 }
 
-/// Measures the peak memory of the server. Makes every call once more, so that the result does not depend on which other
-/// benchmarks ran.
+/// Measures the peak memory of the server. Makes every call once more, so that the result does not depend on which
+/// other benchmarks ran.
 pub(super) fn memory(fixture: &mut Fixture) -> Result<Measurement, String> {
     let small = json!({"filePath": fixture.small_file()});
     let (tail, first) = tail_of(&fixture.long_file());

@@ -44,7 +44,8 @@ pub(super) fn first_call_on_node(fixture: &mut Fixture) -> Result<Measurement, S
     first_call(fixture, "scripts-first-node", "node")
 }
 
-/// Measures the first call of a tool in a server, which starts the runtime. The call of a built-in tool is the baseline.
+/// Measures the first call of a tool in a server, which starts the runtime. The call of a built-in tool is the
+/// baseline.
 fn first_call(
     fixture: &mut Fixture,
     row: &str,

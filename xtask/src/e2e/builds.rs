@@ -84,7 +84,8 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
     Ok(E2eResult::Passed(reports.join("; ")))
 }
 
-/// Runs a build in a new folder and returns how long it took. What the build needs is prepared before, outside the sandbox.
+/// Runs a build in a new folder and returns how long it took. What the build needs is prepared before, outside the
+/// sandbox.
 fn time(
     helve: &Helve,
     build: &RealBuild,

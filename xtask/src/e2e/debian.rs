@@ -8,7 +8,8 @@ use std::process::Command;
 use super::{DOWNLOAD_LIMIT, download_folder};
 use crate::process;
 
-/// Downloads packages and returns the folder with their files, or `None` if this machine's package sources do not have them.
+/// Downloads packages and returns the folder with their files, or `None` if this machine's package sources do not have
+/// them.
 pub(super) fn unpack(packages: &[&str]) -> Result<Option<PathBuf>, String> {
     let folder = download_folder(&format!("debian-{}", packages.join("-")));
     let marker = folder.join("done");
@@ -27,8 +28,9 @@ pub(super) fn unpack(packages: &[&str]) -> Result<Option<PathBuf>, String> {
     Ok(Some(files))
 }
 
-/// Downloads a package of Debian's newest suite with everything that it depends on, the C library included. Returns a folder
-/// with a script that starts `program` with these libraries, or `None` if this is not Debian or the package is not there.
+/// Downloads a package of Debian's newest suite with everything that it depends on, the C library included. Returns a
+/// folder with a script that starts `program` with these libraries, or `None` if this is not Debian or the package is
+/// not there.
 pub(super) fn unpack_newest(package: &str, program: &str) -> Result<Option<PathBuf>, String> {
     const KEYS: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
     const LIBRARIES: &str = "usr/lib/x86_64-linux-gnu";

@@ -1,4 +1,5 @@
-//! Real language servers and formatters: each reports the error that an edit introduced, and nothing that was there before.
+//! Real language servers and formatters: each reports the error that an edit introduced, and nothing that was there
+//! before.
 
 mod project;
 mod questions;

@@ -20,8 +20,8 @@ const RUNTIMES: &[(&str, &str)] = &[
     ("node@24", "node/bin/node"),
 ];
 
-/// Packages that name `@opencode-ai/plugin` in their `package.json` or have the keyword `opencode-plugin`, and have a file
-/// for opencode's server. They were chosen without looking at whether they load.
+/// Packages that name `@opencode-ai/plugin` in their `package.json` or have the keyword `opencode-plugin`, and have a
+/// file for opencode's server. They were chosen without looking at whether they load.
 const PLUGINS: &[&str] = &[
     "@cortexkit/aft-opencode@0.19.6",
     "@different-ai/opencode-browser@4.6.1",
@@ -185,8 +185,8 @@ fn load(helve: &Helve, package: &str, plugin: &str, runtime: &Path) -> Result<Va
     confined(&inner, &format!("--config '{}' doctor", config.display()))
 }
 
-/// Runs `helve --json ARGUMENTS` in the folder `project` of a workspace, with `home` as its home, as a command of another
-/// Helve, whose sandbox allows writing only in the workspace. Returns what it prints.
+/// Runs `helve --json ARGUMENTS` in the folder `project` of a workspace, with `home` as its home, as a command of
+/// another Helve, whose sandbox allows writing only in the workspace. Returns what it prints.
 fn confined(helve: &Helve, arguments: &str) -> Result<Value, String> {
     let folder = &helve.workspace;
     for name in ["home/.config", "project"] {
@@ -209,7 +209,8 @@ fn confined(helve: &Helve, arguments: &str) -> Result<Value, String> {
         .map_err(|error| format!("{}: {error}: {text}{called:?}", printed.display()))
 }
 
-/// Judges the findings of `helve doctor`: the plugin must have given something, and its own function must not have failed.
+/// Judges the findings of `helve doctor`: the plugin must have given something, and its own function must not have
+/// failed.
 fn judge(findings: &Value) -> Result<(), String> {
     let findings: Vec<&Value> = findings.as_array().into_iter().flatten().collect();
     let messages = |check: &'static str| {

@@ -11,8 +11,8 @@ use super::{DOWNLOAD_LIMIT, E2eResult, download_folder, npm};
 use crate::helve::Helve;
 use crate::process;
 
-/// Packages to install: turndown and jsdom, whose output Helve's is compared with, and npm, whose documentation is used as
-/// test pages.
+/// Packages to install: turndown and jsdom, whose output Helve's is compared with, and npm, whose documentation is used
+/// as test pages.
 const PACKAGES: &[&str] = &["turndown@7.2.0", "jsdom@24.1.3", "npm@10.8.2"];
 /// Every third page of npm's documentation is used.
 const NPM_PAGE_STEP: usize = 3;
@@ -67,7 +67,8 @@ fn download_pages() -> Result<Option<PathBuf>, String> {
     Ok(Some(pages))
 }
 
-/// Adds pages of npm's documentation, which was written in Markdown: its code blocks are `pre` with `code`, with languages.
+/// Adds pages of npm's documentation, which was written in Markdown: its code blocks are `pre` with `code`, with
+/// languages.
 fn copy_npm_pages(modules: &Path, pages: &Path) -> Result<(), String> {
     for folder in ["commands", "configuring-npm", "using-npm"] {
         let folder = modules.join("npm/docs/output").join(folder);

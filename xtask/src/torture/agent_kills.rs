@@ -1,5 +1,5 @@
-//! Kills `helve run` at random moments of runs with many steps, some of which start sub-agents. Every request after that
-//! must be valid, no command may run twice, and no file may be half written.
+//! Kills `helve run` at random moments of runs with many steps, some of which start sub-agents. Every request after
+//! that must be valid, no command may run twice, and no file may be half written.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -162,7 +162,7 @@ fn undone_items_and_summarized_items_are_left_out() {
 const PROTOCOLS: [Protocol; 3] = [Protocol::Chat, Protocol::Responses, Protocol::Messages];
 
 #[test]
-fn strange_ids_become_the_same_in_call_and_result() {
+fn unusual_ids_are_converted_alike_in_calls_and_results() {
     for protocol in PROTOCOLS {
         for id in ["a|b+c".to_string(), format!("call|{}", "x".repeat(450)), "é".into()] {
             let mut items = vec![
@@ -252,7 +252,7 @@ fn some_models_want_reasoning_and_content_with_every_call() {
 }
 
 #[test]
-fn images_are_limited_and_described_to_models_without_eyes() {
+fn images_are_limited_and_left_out_for_models_without_vision() {
     let image = |data: String| MessagePart::Media { mime: "image/png".into(), data, name: None };
     let images = (0..21).map(|number| image(format!("IMAGE{number:02}"))).collect();
     let entries = entries(vec![Item::User { content: images }]);

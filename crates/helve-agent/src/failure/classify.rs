@@ -83,7 +83,7 @@ impl Failure {
         };
         let message = match (kind, wait.or_else(|| reset_time(response))) {
             (FailureKind::Quota, Some(wait)) => {
-                format!("{}; the limit ends in {}", describe(response, &error), shown(wait))
+                format!("{}; the limit resets in {}", describe(response, &error), shown(wait))
             }
             _ => describe(response, &error),
         };

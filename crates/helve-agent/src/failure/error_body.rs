@@ -11,7 +11,8 @@ pub(crate) struct ErrorBody {
 }
 
 impl ErrorBody {
-    /// Parses the forms that providers use: `{"message": …}`, `{"error": {"message": …}}`, `{"error": "…"}`, or plain text.
+    /// Parses the forms that providers use: `{"message": …}`, `{"error": {"message": …}}`, `{"error": "…"}`, or plain
+    /// text.
     pub(crate) fn parse(body: &str) -> Self {
         let Ok(value) = serde_json::from_str::<Value>(body) else {
             return Self { message: body.trim().into(), ..Self::default() };

@@ -321,7 +321,7 @@ impl Turn<'_> {
 
     /// Summarizes the older part of the transcript because a person asked for it.
     pub async fn compact_now(mut self) -> Result<TurnEnd, StoreError> {
-        Ok(match self.replace_by_summary(true).await? {
+        Ok(match self.replace_with_summary(true).await? {
             Ok(()) => TurnEnd::Answered,
             Err(end) => end,
         })
@@ -367,7 +367,7 @@ impl Turn<'_> {
     ) -> Result<Result<(), TurnEnd>, StoreError> {
         progress.last_compaction_step = Some(progress.step);
         if keep_recent
-            && let Some((item, saved)) = compact::clear_outputs(self.transcript.entries())
+            && let Some((item, saved)) = compact::plan_clearing(self.transcript.entries())
         {
             self.transcript.append(vec![item]).await?;
             let is_enough = saved as f64 >= self.model.window as f64 * MIN_CLEARED_SHARE;
@@ -376,11 +376,11 @@ impl Turn<'_> {
                 return Ok(Ok(()));
             }
         }
-        self.replace_by_summary(keep_recent).await
+        self.replace_with_summary(keep_recent).await
     }
 
     /// Replaces the older part of the transcript with a summary; without `keep_recent`, all of it except the prompt.
-    async fn replace_by_summary(
+    async fn replace_with_summary(
         &mut self,
         keep_recent: bool,
     ) -> Result<Result<(), TurnEnd>, StoreError> {

@@ -27,7 +27,7 @@ const TODOS: &str = "todos";
 /// How the calls of a reply ended.
 #[derive(Default)]
 pub(super) struct CallsOutcome {
-    /// The errors of the calls that failed, and of calls nested in them.
+    /// The errors of failed calls, including calls nested in a call that succeeded, such as a batch.
     pub(super) errors: Vec<ErrorKind>,
     /// The agent that takes over.
     pub(super) handover: Option<Handover>,
@@ -125,7 +125,7 @@ impl Turn<'_> {
         // A sub-agent's call has its root call in the session of its parent, so the call itself is looked up first.
         let direct = watched.calls.get_key_value(&*event.call);
         let is_outermost = direct.is_some();
-        let found = direct.or_else(|| watched.calls.get_key_value(&*event.root));
+        let found = direct.or_else(|| watched.calls.get_key_value(&*event.root_call));
         let Some((id, call)) = found.map(|(id, call)| (*id, *call)) else { return };
         match &event.kind {
             EventKind::Started { .. } if is_outermost => {

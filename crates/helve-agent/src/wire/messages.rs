@@ -16,8 +16,8 @@ use crate::request::{
 
 /// Default output limit. The provider requires one.
 const DEFAULT_MAX_OUTPUT: u64 = 4_096;
-/// Distance in blocks between the two cache marks in the messages. The provider looks for a cache entry in the 20 blocks
-/// before a mark.
+/// Distance in blocks between the two cache marks in the messages. The provider looks for a cache entry in the 20
+/// blocks before a mark.
 const BLOCKS_BETWEEN_MARKS: usize = 15;
 
 #[derive(Debug, Serialize)]

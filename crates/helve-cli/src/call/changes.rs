@@ -4,8 +4,8 @@ use helve::visible;
 
 use crate::output;
 
-/// Returns the text of a result for a terminal, with control characters escaped. `diff` is the diff in its metadata, whose
-/// lines occur in the text in the same order; `omit` leaves them out.
+/// Returns the text of a result for a terminal, with control characters escaped. `diff` is the diff in its metadata,
+/// whose lines occur in the text in the same order; `omit` leaves them out.
 pub(super) fn coloured(text: &str, diff: &str, omit: bool) -> String {
     let mut diff_lines = lines(diff).filter(|_| !diff.is_empty()).peekable();
     let mut shown = String::new();

@@ -7,7 +7,8 @@ use super::HelveEntry;
 use super::client::starts_helve;
 
 const SECTION: &str = "mcp_servers";
-/// Leaves approvals to Helve, which asks by itself. Without it, `codex exec` refuses every tool that may change something.
+/// Leaves approvals to Helve, which asks by itself. Without it, `codex exec` refuses every tool that may change
+/// something.
 const APPROVAL_MODE: &str = "approve";
 const APPROVAL_KEY: &str = "default_tools_approval_mode";
 

@@ -141,12 +141,16 @@ impl<'q> Choice<'q> {
             KeyCode::Esc => return Step::Dismissed,
             KeyCode::Up | KeyCode::Char('k') => self.row = (self.row + rows - 1) % rows,
             KeyCode::Down | KeyCode::Char('j') | KeyCode::Tab => self.row = (self.row + 1) % rows,
-            KeyCode::Char(' ') if self.question.is_multiple => self.toggle_row(),
+            KeyCode::Char(' ') if self.question.allows_several => self.toggle_row(),
             KeyCode::Char(digit @ '1'..='9') => {
                 let row = digit as usize - '1' as usize;
                 if row < rows {
                     self.row = row;
-                    return if self.question.is_multiple { self.toggle() } else { self.confirm() };
+                    return if self.question.allows_several {
+                        self.toggle()
+                    } else {
+                        self.confirm()
+                    };
                 }
             }
             KeyCode::Enter => return self.confirm(),
@@ -191,7 +195,7 @@ impl<'q> Choice<'q> {
     fn lines(&self, width: usize) -> Vec<String> {
         let mut lines = Vec::new();
         for (index, option) in self.question.options.iter().enumerate() {
-            let mark = match (self.question.is_multiple, self.marked.get(index)) {
+            let mark = match (self.question.allows_several, self.marked.get(index)) {
                 (true, Some(true)) => "[x] ",
                 (true, _) => "[ ] ",
                 (false, _) => "",
@@ -207,7 +211,7 @@ impl<'q> Choice<'q> {
             };
             lines.push(self.line(index, &label, "", width));
         }
-        let help = match (&self.text, self.question.is_multiple) {
+        let help = match (&self.text, self.question.allows_several) {
             (Some(_), _) => "Enter sends the answer, Esc goes back",
             (None, true) => "↑↓ move, Space marks, Enter confirms, Esc dismisses",
             (None, false) => "↑↓ move, Enter chooses, Esc dismisses",
@@ -241,10 +245,10 @@ mod tests {
 
     use super::*;
 
-    fn question(is_multiple: bool, accepts_text: bool) -> Question {
+    fn question(allows_several: bool, accepts_text: bool) -> Question {
         let option = |label: &str| QuestionOption { label: label.into(), ..Default::default() };
         let options = vec![option("red"), option("green"), option("blue")];
-        Question { options, is_multiple, accepts_text, ..Question::default() }
+        Question { options, allows_several, accepts_text, ..Question::default() }
     }
 
     /// Keys are `d` for down, `u` for up, `e` for Enter, `x` for Escape, `_` for Space, digits, and capitals for text.

@@ -19,9 +19,9 @@ use crate::output::{self, BOLD, DIM, PLAIN};
 
 /// The commands of a conversation, and what they do.
 pub(super) const COMMANDS: &[(&str, &str)] = &[
-    ("/undo", "take back your last message, with all changes of files that followed"),
+    ("/undo", "take back your last message and all file changes that followed it"),
     ("/redo", "restore what was taken back"),
-    ("/compact", "replace the older part of the conversation by a summary"),
+    ("/compact", "replace the older part of the conversation with a summary"),
     ("/context", "show how full the context window is, and what the session used"),
     ("/model", "show the model; with PROVIDER/MODEL, use another one"),
     ("/agent", "list the agents; with a name, work as that one"),
@@ -66,7 +66,7 @@ pub(super) async fn converse(
     let mut session = toolbox.session_id().to_string();
     let mut previous: Option<String> = None;
     output::note(&format!(
-        "{BOLD}helve{PLAIN} in {}  {DIM}/help shows the commands, Ctrl-D leaves{PLAIN}",
+        "{BOLD}helve{PLAIN} in {}  {DIM}/help to list the commands, Ctrl-D to leave{PLAIN}",
         visible::escape_line(&toolbox.root().display().to_string())
     ));
     loop {
@@ -157,7 +157,7 @@ impl Conversation<'_> {
                 Entered::Interrupt if was_interrupted_before => return Ok(None),
                 Entered::Interrupt => {
                     was_interrupted = true;
-                    output::note(&format!("{DIM}Ctrl-C again leaves{PLAIN}"));
+                    output::note(&format!("{DIM}press Ctrl-C again to leave{PLAIN}"));
                     continue;
                 }
                 Entered::Text(text) => text,

@@ -147,17 +147,17 @@ pub(super) fn new_session_id() -> String {
     format!("run-{:x}-{:x}", now.as_micros(), std::process::id())
 }
 
-/// The model at the given address, or a configured one.
+/// The model at the given URL, or a configured one.
 pub(super) fn model(run: &RunArgs, toolbox: &Toolbox) -> anyhow::Result<ActiveModel> {
     let model = match (&run.base_url, &run.model) {
         (Some(base_url), Some(model)) => model_at(base_url, run, model)?,
         (Some(_), None) => bail!("pass --model NAME, as the provider calls it"),
         (None, model) => toolbox.model(model.as_deref())?,
     };
-    Ok(with_test_deadlines(model))
+    Ok(with_timeouts_from_env(model))
 }
 
-/// Finds the model that a person names during a conversation: one at the address of `--base-url`, or a configured one.
+/// Finds the model that a person names during a conversation: one at the URL in `--base-url`, or a configured one.
 pub(super) fn named_model(
     run: &RunArgs,
     toolbox: &Toolbox,
@@ -167,11 +167,12 @@ pub(super) fn named_model(
         Some(base_url) => model_at(base_url, run, name)?,
         None => toolbox.model(Some(name))?,
     };
-    Ok(with_test_deadlines(model))
+    Ok(with_timeouts_from_env(model))
 }
 
-fn with_test_deadlines(mut model: ActiveModel) -> ActiveModel {
-    if let Some(idle) = idle_from_environment() {
+/// Shortens the timeouts if `HELVE_IDLE_TIMEOUT_MS` is set, as tests do.
+fn with_timeouts_from_env(mut model: ActiveModel) -> ActiveModel {
+    if let Some(idle) = idle_timeout_from_env() {
         let timeouts = model.endpoint.timeouts;
         model.endpoint.timeouts = Timeouts {
             headers: idle,
@@ -194,7 +195,9 @@ fn model_at(base_url: &str, run: &RunArgs, model: &str) -> anyhow::Result<Active
         Some(name) => match std::env::var(name) {
             Ok(key) if !key.trim().is_empty() => Some(ApiKey::new(key)),
             Ok(_) | Err(_) => {
-                bail!("the environment variable {name} has no key; set it, or omit --api-key-env")
+                bail!(
+                    "the environment variable {name} is not set or empty; set it, or omit --api-key-env"
+                )
             }
         },
         None => None,
@@ -202,8 +205,8 @@ fn model_at(base_url: &str, run: &RunArgs, model: &str) -> anyhow::Result<Active
     Ok(helve::model_at(base_url, protocol, model, key))
 }
 
-/// The idle deadline in `HELVE_IDLE_TIMEOUT_MS`, for tests. It also limits the wait before the first retry.
-fn idle_from_environment() -> Option<Duration> {
+/// The idle timeout from `HELVE_IDLE_TIMEOUT_MS`. It also limits the wait before the first retry.
+fn idle_timeout_from_env() -> Option<Duration> {
     let text = std::env::var("HELVE_IDLE_TIMEOUT_MS").ok()?;
     text.parse().ok().map(Duration::from_millis)
 }

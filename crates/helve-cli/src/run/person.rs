@@ -17,7 +17,7 @@ use crate::prompt::{self, Terminal};
 /// How long a question waits for those of other calls that began at the same time.
 const GATHERING_TIME: Duration = Duration::from_millis(30);
 
-/// Whether edits are asked about.
+/// Whether edits need approval.
 #[derive(Default)]
 pub(super) struct EditMode(AtomicBool);
 
@@ -140,7 +140,7 @@ impl Person for RunPerson {
             }
             let _keys = self.keyboard.pause().await;
             let _output = Held::new(&self.screen);
-            self.screen.mark_shown(&call.root);
+            self.screen.mark_shown(&call.root_call);
             self.ask(call, ask, &waiting).await
         })
     }
@@ -179,7 +179,7 @@ impl Drop for Held<'_> {
     }
 }
 
-/// Whether `--allow edit` would allow everything that must be asked about: edits by tools, of files that are not protected
+/// Whether `--allow edit` would allow everything that needs approval: edits by tools, of files that are not protected
 /// and that no rule names.
 fn is_plain_edit(ask: &Ask) -> bool {
     let parts = ask.parts.iter().zip(&ask.actions).zip(&ask.can_be_allowed_by_option);

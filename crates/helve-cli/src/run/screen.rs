@@ -15,11 +15,11 @@ use tokio::time::interval;
 use super::events::describe;
 use crate::output::{self, BOLD, DIM, GREEN, PLAIN, RED, YELLOW};
 
-/// Maximum number of lines shown of a diff.
+/// Maximum number of lines shown per diff.
 const MAX_DIFF_LINES: usize = 40;
 /// How often the time in the status line is updated.
 const TICK: Duration = Duration::from_secs(1);
-/// Maximum number of entries shown of the to-do list.
+/// Maximum number of to-do entries shown.
 const MAX_TODOS: usize = 30;
 /// Maximum length of a call's subject.
 const MAX_SUBJECT: usize = 100;
@@ -49,7 +49,7 @@ pub(super) struct Screen {
 #[derive(Default)]
 struct ScreenState {
     line: LineState,
-    /// What is going on, for the status line.
+    /// What is happening, for the status line.
     activity: Option<Activity>,
     /// Whether the last thing shown was a part of the answer.
     is_in_answer: bool,
@@ -272,8 +272,8 @@ impl Screen {
         state.end_line();
     }
 
-    /// Ends a turn. Prints the answer unless it was streamed, what the turn used if there is a status line, and why the turn
-    /// failed, if it did.
+    /// Ends a turn. Prints the answer unless it was streamed, what the turn used if there is a status line, and why the
+    /// turn failed, if it did.
     pub(super) fn end(&self, report: &TurnReport) -> anyhow::Result<()> {
         self.finish();
         let state = self.state.lock();
@@ -332,7 +332,7 @@ impl ScreenState {
         }
     }
 
-    /// Shows what is going on, unless the screen belongs to something else. An answer is not interrupted.
+    /// Shows what is happening, unless the screen belongs to something else. An answer is not interrupted.
     fn draw_status(&mut self) {
         if let Some(activity) = &self.activity
             && self.held.is_none()

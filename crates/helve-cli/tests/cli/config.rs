@@ -333,7 +333,7 @@ fn writing_a_new_file_needs_no_permission_to_read() {
         // The content of an existing file is read.
         (r#""*": "ask", "edit": "allow""#, &edit_old, 3),
         (r#""*": "ask", "edit": "allow""#, &["call", "apply_patch", &patches[1]], 3),
-        // Without a rule about edits, a new file is asked about.
+        // Without a rule about edits, a new file needs approval.
         (r#""read": "allow""#, &["call", "write", "filePath=new.txt", "content=x"], 3),
     ] {
         let stage = Stage::new();

@@ -258,7 +258,7 @@ fn calls_that_wait_at_the_same_time_are_asked_about_together() {
     };
     let batch = || calls("c1", "batch", json!({"tool_calls": [read("a.txt"), read("b.txt")]}));
     for (keys, title, count) in [
-        (&[("2 calls wait for permission:", ""), ("[n] none: ", "y")][..], "2 calls ", 2),
+        (&[("2 calls are waiting for permission:", ""), ("[n] none: ", "y")][..], "2 calls ", 2),
         // A no ends the turn.
         (
             &[("[n] none: ", "o"), ("with a note: ", "y"), ("with a note: ", "n")][..],

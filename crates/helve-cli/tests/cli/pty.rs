@@ -5,7 +5,8 @@ use std::process::Command;
 use crate::stage::Stage;
 
 /// Runs a command in a pty. Its first argument is a list of pairs: wait for a text, then type keys. Like a terminal, it
-/// answers queries for the position of the cursor (`ESC [6n`). Prints what was shown without control sequences, then the exit code.
+/// answers queries for the position of the cursor (`ESC [6n`). Prints what was shown without control sequences, then
+/// the exit code.
 const DRIVER: &str = r#"
 import fcntl, json, os, pty, re, select, struct, sys, termios, time
 steps, argv = json.loads(sys.argv[1]), sys.argv[2:]

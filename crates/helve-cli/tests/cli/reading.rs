@@ -108,7 +108,7 @@ fn errors_of_broken_links_name_what_is_missing() {
     std::os::unix::fs::symlink("gone", stage.path("app/link")).unwrap();
     expect![[r#"
         1
-        error: loop is a symbolic link whose target does not exist.
+        error: loop is a broken symbolic link: its target does not exist, or it leads back to itself.
     "#]]
     .assert_eq(&stage.run(&["call", "read", "filePath=loop"]).transcript());
     expect![[r#"
@@ -304,7 +304,8 @@ fn undo_and_redo_follow_the_history() {
     let history = stage.run(&["history"]).out;
     let ids: Vec<&str> = history.lines().filter_map(|line| line.split("  ").next()).collect();
     assert!(ids.iter().all(|id| id.len() == 8), "{history}");
-    // The newest lines are two redos, each shown as the undo of an undo, and two undos. The first edit is the last line.
+    // The newest lines are two redos, each shown as the undo of an undo, and two undos. The first edit is the last
+    // line.
     assert!(history.lines().next().unwrap().contains("undo of "), "{history}");
     let last_edit = ids[ids.len() - 3];
     assert!(stage.run(&["show", last_edit]).out.contains("+3"), "{history}");

@@ -349,7 +349,7 @@ fn a_long_command_moves_to_the_background_and_its_end_is_reported() {
     let provider = ScriptedProvider::start(script).unwrap();
     let output = run(&stage, &provider, &["hello"]);
     assert_eq!(output.code, 0, "{output:?}");
-    assert!(sent(&provider, 1).contains("it goes on in the background as"));
+    assert!(sent(&provider, 1).contains("it continues in the background as"));
     let last = sent(&provider, provider.requests().len() - 1);
     assert!(last.contains("The background command") && last.contains("exit code 0"), "{last}");
 }

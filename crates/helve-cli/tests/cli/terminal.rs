@@ -6,8 +6,8 @@ use expect_test::{Expect, expect};
 
 use crate::stage::Stage;
 
-/// A Python script that runs a command in a pty. It types the first key after the question, and the other keys after the
-/// request for a note. It prints what the terminal showed, then the exit code.
+/// A Python script that runs a command in a pty. It types the first key after the question, and the other keys after
+/// the request for a note. It prints what the terminal showed, then the exit code.
 const TYPE_KEYS: &str = r#"
 import os, pty, select, sys
 keys, argv = sys.argv[1], sys.argv[2:]

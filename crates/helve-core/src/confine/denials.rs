@@ -1,7 +1,7 @@
 //! Finds out what a sandbox denied a command, from the command's output and the kernel's reports.
 //!
-//! Programs word their error messages differently. A message counts only if the plan really denies what it is about: a
-//! path that may not be written, a path that is hidden, or the network if it is off.
+//! Programs word their error messages differently. A message counts only if the plan really denies what the message
+//! mentions: a path that may not be written, a path that is hidden, or the network if it is off.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub enum SandboxDenial {
     Tracing,
     /// Writing to protected files. The output does not say which.
     Protected,
-    /// Writing to a file that has another hard link, which may not be written.
+    /// Writing to a file that is hard-linked to a protected path.
     HardLink,
     /// Writing to git folders. The system does not let Helve check such writes, so all of them are denied.
     GitFolders,
@@ -84,7 +84,7 @@ const NO_PERMISSION: &str = "permission denied";
 /// Error text for a missing path. A hidden path appears to be missing.
 const MISSING: &str = "no such file or directory";
 
-/// Returns the path that an error message is about, if the plan denies writing to it.
+/// Returns the path that an error message names, if the plan denies writing to it.
 fn denied_write(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf> {
     let lowercase = line.to_ascii_lowercase();
     let is_denied = |path: &Path| match () {
@@ -105,7 +105,7 @@ fn denied_write(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf
     candidates.map(|text| absolute(folder, text)).find(|path| is_denied(path))
 }
 
-/// Returns the hidden path that an error message is about.
+/// Returns the hidden path that an error message names.
 fn denied_read(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf> {
     if plan.hidden.is_empty() {
         return None;
@@ -122,9 +122,9 @@ fn overlaps_protected(plan: &SandboxPlan, path: &Path) -> bool {
     is_writable && plan.protected.iter().any(overlaps)
 }
 
-/// Whether a path is in a folder that also contains a protected path: `.git/x` is, because of `.git/hooks`. Writing there
-/// fails if the folder did not exist when the command started, because the sandbox then shows an empty placeholder for it.
-/// The writable folders themselves always exist and do not count.
+/// Whether a path is in a folder that also contains a protected path: `.git/x` is, because of `.git/hooks`. Writing
+/// there fails if the folder did not exist when the command started, because the sandbox then shows an empty
+/// placeholder for it. The writable folders themselves always exist and do not count.
 fn shares_folder_with_protected(plan: &SandboxPlan, path: &Path) -> bool {
     let is_below =
         |folder: &Path| plan.writable.iter().any(|top| folder.starts_with(top) && folder != top);
@@ -160,8 +160,8 @@ fn quoted(line: &str) -> Vec<&str> {
     all
 }
 
-/// Returns texts before an error phrase that may be its path, most likely first. In `bash: /etc/x: Read-only file system`,
-/// that is `/etc/x`.
+/// Returns texts before an error phrase that may be its path, most likely first. In `bash: /etc/x: Read-only file
+/// system`, that is `/etc/x`.
 fn texts_before(line: &str, phrase: usize) -> Vec<&str> {
     let Some(text) = line.get(..phrase) else { return Vec::new() };
     let text = text.trim_end().trim_end_matches([':', '(']);

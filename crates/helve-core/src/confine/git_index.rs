@@ -1,7 +1,7 @@
 //! Checks the paths in an index of git.
 //!
-//! Commands such as `git restore .` write the files that the index lists. They trust its paths, which git itself checks before
-//! it adds them. An index that a program has made up could list `.git/hooks/post-checkout`.
+//! Commands such as `git restore .` write the files that the index lists. They trust its paths, which git itself checks
+//! before it adds them. An index that a program has made up could list `.git/hooks/post-checkout`.
 
 use super::guard::is_git;
 
@@ -14,16 +14,16 @@ const HEADER: usize = 12;
 const IS_EXTENDED: u16 = 0x4000;
 const NAME_LENGTH: u16 = 0x0fff;
 
-/// Whether git would write only to files in its working tree, and in no git folder. `id_length` is the length of an object id:
-/// 20 bytes in most repositories.
+/// Whether git would write only to files in its working tree, and in no git folder. `id_length` is the length of an
+/// object id: 20 bytes in most repositories.
 pub fn is_harmless_index(bytes: &[u8], id_length: usize) -> bool {
     let is_index = bytes.starts_with(b"DIRC");
     // Git reads no other file as an index.
     !is_index || has_harmless_paths(bytes, id_length) == Some(true) && !has_entry_offsets(bytes)
 }
 
-/// Whether git may read the entries in another order, from offsets at the end of the file. It records them only for large
-/// repositories and if it is configured so.
+/// Whether git may read the entries in another order, from offsets at the end of the file. It records them only for
+/// large repositories and if it is configured so.
 fn has_entry_offsets(bytes: &[u8]) -> bool {
     bytes.windows(4).any(|word| word == b"IEOT")
 }

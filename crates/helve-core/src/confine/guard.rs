@@ -1,7 +1,7 @@
 //! Decides by name which changes could create a git repository, or lead git to other settings or programs.
 //!
-//! Mounts protect the repositories that exist when a command starts. In the `guarded` folders of a plan, names are checked
-//! too, whenever a command creates, moves or opens a file for writing:
+//! Mounts protect the repositories that exist when a command starts. In the `guarded` folders of a plan, names are
+//! checked too, whenever a command creates, moves or opens a file for writing:
 //!
 //! - No entry may be named `.git`, and none with this name may be moved.
 //! - The entries of a git folder that configure or run programs may not be written.
@@ -10,11 +10,11 @@
 //! - No folder may be moved out of a git folder, because it may already contain a `HEAD`.
 //! - A git folder gets no symbolic links, because git writes to what they lead to. So only files may be moved into one.
 //!
-//! - The index of a repository lists the files that git writes. A program replaces it by renaming a file, whose content is
-//!   checked then ([`NameGuard::is_index`]). It cannot be written in any other way.
+//! - The index of a repository lists the files that git writes. A program replaces it by renaming a file, whose content
+//!   is checked then ([`NameGuard::is_index`]). It cannot be written in any other way.
 //!
-//! A folder around a hidden file cannot be moved either. The file would be found under its new name by the next command, whose
-//! plan might not hide it.
+//! A folder around a hidden file cannot be moved either. The file would be found under its new name by the next
+//! command, whose plan might not hide it.
 //!
 //! A check stays valid while other processes rename folders: renaming the folders around a path never makes one of
 //! these rules apply to it.
@@ -50,8 +50,8 @@ pub enum Area {
     ReadOnly,
 }
 
-/// A plan, prepared for checking many paths. All paths are absolute and in the form that the kernel returns: without links,
-/// empty names, `.`, `..` and a slash at the end.
+/// A plan, prepared for checking many paths. All paths are absolute and in the form that the kernel returns: without
+/// links, empty names, `.`, `..` and a slash at the end.
 #[derive(Debug)]
 pub struct NameGuard {
     protected: HashSet<EncodedPath>,
@@ -110,8 +110,8 @@ impl NameGuard {
         }
     }
 
-    /// Whether the plan refuses a change of a path. `has_head(n)` says whether the folder `n` levels above the path has an
-    /// entry named `HEAD`; the parent folder is one level above.
+    /// Whether the plan refuses a change of a path. `has_head(n)` says whether the folder `n` levels above the path has
+    /// an entry named `HEAD`; the parent folder is one level above.
     pub fn refuses(
         &self,
         path: &Path,
@@ -151,7 +151,7 @@ impl NameGuard {
         false
     }
 
-    /// Whether a path is that of the index of a repository, or of a part of the index. `has_head` is that of
+    /// Whether a path names the index of a repository, or a part of the index. For `has_head`, see
     /// [`NameGuard::refuses`].
     pub fn is_index(&self, path: &Path, has_head: impl Fn(usize) -> bool) -> bool {
         let guarded = guarded_part(self.innermost(encoded(path)));
@@ -163,7 +163,7 @@ impl NameGuard {
         self.is_below_git(from) == Some(true) && self.is_below_git(to) != Some(true)
     }
 
-    /// Whether a path is inside a git folder. `has_head` is that of [`NameGuard::refuses`].
+    /// Whether a path is inside a git folder. For `has_head`, see [`NameGuard::refuses`].
     pub fn is_in_git_folder(&self, path: &Path, has_head: impl Fn(usize) -> bool) -> bool {
         match self.is_below_git(path) {
             None => false,

@@ -125,7 +125,7 @@ pub const LINK_MODE: u32 = 0o120_000;
 /// The bits of a mode that tell the kind of file.
 const KIND_BITS: u32 = 0o170_000;
 
-/// Whether a mode is that of a symbolic link.
+/// Whether a mode denotes a symbolic link.
 pub fn is_link_mode(mode: u32) -> bool {
     mode & KIND_BITS == LINK_MODE
 }

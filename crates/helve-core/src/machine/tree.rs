@@ -14,8 +14,8 @@ use crate::flow::Flow;
 pub struct FileTree {
     /// The folder to walk, or a single file. No filter applies to a single file.
     pub at: Place,
-    /// Globs that select files. The last match decides, and `!` excludes. A glob without a slash matches names, one with a
-    /// slash matches paths below `at`. If all globs exclude, every other file is included.
+    /// Globs that select files. The last match decides, and `!` excludes. A glob without a slash matches names, one
+    /// with a slash matches paths below `at`. If all globs exclude, every other file is included.
     pub globs: Vec<String>,
     pub ignored: IgnoredMode,
     pub hidden: HiddenFiles,
@@ -129,7 +129,8 @@ pub enum CaseMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Multiline {
     Off,
-    /// A match may span lines, and `.` matches line breaks. A pattern that contains a line break spans lines in either mode.
+    /// A match may span lines, and `.` matches line breaks. A pattern that contains a line break spans lines in either
+    /// mode.
     On,
 }
 

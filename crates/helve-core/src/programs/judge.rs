@@ -67,7 +67,8 @@ pub fn control_request(id: &ProcessId, subject: impl Into<String>) -> Request {
     Request { act: Act::ControlProcess(id.clone()), parts: vec![Part::new("process", subject)] }
 }
 
-/// Returns the request to type into a process. No rule can allow it, since what the process does with the input is unknown.
+/// Returns the request to type into a process. No rule can allow it, since what the process does with the input is
+/// unknown.
 pub fn input_request(id: &ProcessId, input: &str) -> Request {
     let doubt = Doubt { kind: DoubtKind::ExternalCode, shown: input.into() };
     let part = Part::new("bash", input).matched_by(MatchBy::Unclear(Unclear::Doubt(doubt)));
@@ -104,7 +105,7 @@ impl Programs {
             environment: Vec::new(),
         };
         for hook in self.session.workspace.hooks() {
-            let running = hook.spawn(&self.call, &mut planned);
+            let running = hook.before_spawn(&self.call, &mut planned);
             let outcome = hook::run_hook(running, self.hook_timeout).await;
             outcome.map_err(|fault| self.session.dialect.words.hook_failed(hook.name(), &fault))?;
         }

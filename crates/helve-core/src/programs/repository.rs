@@ -72,8 +72,8 @@ pub(super) async fn parts(
 
 /// Returns the git folders of the workspace, if it is a linked worktree.
 ///
-/// Anybody may have written the `.git` file of the workspace, so the repository must confirm it: its worktree entry must name
-/// the workspace and lie in the repository's own folder.
+/// Anybody may have written the `.git` file of the workspace, so the repository must confirm it: its worktree entry
+/// must name the workspace and lie in the repository's own folder.
 pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree> {
     let scan = RepositoryScan { session, kind: GitCommandKind::Reading };
     let dot_git = session.workspace.root().join(".git");
@@ -126,7 +126,7 @@ pub(super) async fn configured_paths(session: &Session) -> Vec<PathBuf> {
             };
             let path = normalize(&path);
             let is_inside = path.starts_with(root) && path != root && !path.starts_with(&git_dir);
-            // A path through a link or under a missing folder cannot be protected this way.
+            // Only an existing path without links can be protected with a read-only mount.
             if is_inside && scan.real_path(&path).await.as_ref() == Some(&path) {
                 paths.push(path);
             }

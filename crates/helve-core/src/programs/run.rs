@@ -133,7 +133,7 @@ impl Programs {
             return Ok(None);
         }
         let scratch = self.session.outputs.scratch(&self.session.id).map_err(|error| {
-            let why = format!("there is no folder for temporary files: {error}");
+            let why = format!("the folder for temporary files cannot be created: {error}");
             StartError::Spawn(SpawnError::NotConfined(why))
         })?;
         environment.retain(|(name, _)| name != "TMPDIR");

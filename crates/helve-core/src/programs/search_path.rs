@@ -63,7 +63,7 @@ impl Programs {
         let Some(last_inside) = folders.iter().rposition(|folder| folder.is_inside) else {
             return Some(ProgramPlace::Elsewhere);
         };
-        // A program in one of the later folders is outside the workspace in any case.
+        // A program in one of the later folders is certainly outside the workspace.
         for folder in &folders[..=last_inside] {
             let path = files::look_up(&self.session, &folder.path.join(name)).await;
             // A path that cannot be looked up is not a program.

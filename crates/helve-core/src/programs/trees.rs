@@ -158,8 +158,8 @@ impl Programs {
         Some(())
     }
 
-    /// Returns the tracked files that a rule denies reading, for commands such as `git grep` that read what git tracks:
-    /// the files below a folder, or those of the whole repository that contains the folder.
+    /// Returns the tracked files that a rule forbids reading, for commands such as `git grep` that read what git
+    /// tracks: the files below a folder, or those of the whole repository that contains the folder.
     async fn denied_tracked_files(&self, query: &TreeQuery) -> Option<TreeFiles> {
         let folder = files::look_up(&self.session, Path::new(&query.folder)).await.ok()?;
         let no_files = TreeFiles::default();

@@ -1,4 +1,4 @@
-//! Finds the files that a person's rules deny reading, so that a sandbox can hide them.
+//! Finds the files that a person's rules forbid reading, so that a sandbox can hide them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -17,9 +17,9 @@ const MAX_TIME: Duration = Duration::from_secs(5);
 const MAX_FILES: usize = 1_000;
 
 impl Programs {
-    /// Returns existing files and folders that a configured rule denies reading, that is, a rule that is not built in.
-    /// In the workspace, all of them are found; outside of it, only those of rules that have no wildcard except a final
-    /// `/*` or `/**`. An error says why they could not be found.
+    /// Returns the existing files and folders that a rule forbids reading. Built-in rules do not count. Outside the
+    /// workspace, only rules for one path or folder (`/keys`, `/keys/*`) are considered. An error says why the files
+    /// could not be found.
     pub(super) async fn unreadable_paths(&self) -> Result<Vec<PathBuf>, String> {
         let (policy, walls) = self.session.gate.policy_and_walls().await;
         let denials = configured_denials(&policy, &walls);
@@ -81,11 +81,11 @@ impl Programs {
         let restricted =
             folder.machine.find_restricted(request).await.map_err(|err| err.to_string())?;
         if restricted.ended == WalkEnd::Incomplete {
-            return Err("the files that a rule denies reading cannot be hidden: the folder is too large to search"
+            return Err("the files that a rule forbids reading cannot be hidden: the folder is too large to search"
                 .into());
         }
-        // `find_restricted` returns denied paths before those that are asked about, so its limit does not cut off denied ones.
-        // A folder that is denied stands for everything in it.
+        // `find_restricted` returns denied paths before those that are asked about, so its limit does not cut off
+        // denied ones. A folder that is denied stands for everything in it.
         let mut hidden: Vec<PathBuf> = Vec::new();
         for path in restricted.paths.iter().filter(|path| is_denied(path)) {
             if !hidden.iter().any(|folder| path.starts_with(folder)) {
@@ -94,14 +94,14 @@ impl Programs {
         }
         if hidden.len() > MAX_FILES {
             return Err(format!(
-                "the files that a rule denies reading cannot be hidden: there are more than {MAX_FILES}. Put them in one folder and deny that"
+                "the files that a rule forbids reading cannot be hidden: there are more than {MAX_FILES}. Put them in one folder and deny reading the folder"
             ));
         }
         Ok(hidden.into_iter().map(|path| root.join(path)).collect())
     }
 }
 
-/// Returns the rules that deny reading and are not built in.
+/// Returns the rules that forbid reading and are not built in.
 fn configured_denials<'a>(policy: &'a Policy, walls: &'a [Wall]) -> Vec<&'a Rule> {
     let lists = |wall: &'a Wall| [&wall.rules].into_iter().chain(&wall.overrides);
     let rules = policy.walls.iter().chain(walls).flat_map(lists).flat_map(|rules| rules.iter());

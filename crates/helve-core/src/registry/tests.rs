@@ -71,9 +71,9 @@ fn a_higher_layer_shadows_a_lower_one_until_removed() {
 #[test]
 fn tools_for_other_callers_shadow_nothing() {
     let registry = Arc::new(Registry::default());
-    registry.register_dialect("one", fake("read", "for one")).permanent();
-    registry.register_dialect("two", fake("read", "for two")).permanent();
-    registry.register_dialect("two", fake("view", "for two")).permanent();
+    registry.register_for_dialect("one", fake("read", "for one")).permanent();
+    registry.register_for_dialect("two", fake("read", "for two")).permanent();
+    registry.register_for_dialect("two", fake("view", "for two")).permanent();
     registry.register(Layer::Builtin, fake("undo", "for all")).permanent();
     let audience = Audience { clients: &["app"], ..Audience::EVERYONE };
     let app_tool = FakeTool { name: "read", about: "for app", audience };

@@ -7,7 +7,8 @@ use serde_json::json;
 
 use crate::stage::{StageBuilder, tool_from_fn};
 
-/// Calls a tool with 5000 lines of output and compares the first line, the notice with its neighbours, and the last line.
+/// Calls a tool with 5000 lines of output and compares the first line, the notice with its neighbours, and the last
+/// line.
 async fn check(keep: Keep, extra_tool: Option<Box<dyn AnyTool>>, expected: Expect) {
     let tool = tool_from_fn("long", move |_ctx| {
         let text: String = (1..=5000).map(|n| format!("line {n}\n")).collect();

@@ -38,7 +38,7 @@ fn stage_with_editing_person(saved: &'static str) -> Stage {
 }
 
 fn content(stage: &Stage) -> String {
-    match stage.machine.0.lock().get(std::path::Path::new("/w/a.txt")) {
+    match stage.machine.nodes.lock().get(std::path::Path::new("/w/a.txt")) {
         Some(MemoryNode::File(bytes)) => String::from_utf8_lossy(bytes).into_owned(),
         other => format!("{other:?}"),
     }

@@ -44,7 +44,7 @@ async fn sub_agents_have_the_same_depth_limit() {
 }
 
 #[tokio::test]
-async fn sub_agents_have_own_sessions_and_may_read_saved_outputs_of_the_parent() {
+async fn sub_agents_have_their_own_sessions_and_may_read_saved_outputs_of_the_parent() {
     let tool = tool_from_fn("two", |ctx| {
         Box::pin(async move {
             let children = [

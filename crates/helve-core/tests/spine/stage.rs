@@ -126,8 +126,8 @@ impl Stage {
     }
 }
 
-/// Returns "ok" and the second line of the output, which is the first line of content, or the kind of error and the first
-/// line of its message.
+/// Returns "ok" and the second line of the output, which is the first line of content, or the kind of error and the
+/// first line of its message.
 pub(crate) fn outcome_text(result: &ToolResult) -> String {
     match &result.outcome {
         Ok(output) => format!("ok: {}", output.joined_text().lines().nth(1).unwrap_or_default()),

@@ -27,8 +27,8 @@ pub struct Agent {
     pub steps: Option<WithSource<u64>>,
     /// Built-in and user rules. They form a wall, which can only forbid more.
     pub rules: Vec<Rule>,
-    /// Project rules. They form a wall of their own while the project is untrusted, and extend the wall of `rules` once it
-    /// is trusted.
+    /// Project rules. They form a wall of their own while the project is untrusted, and extend the wall of `rules` once
+    /// it is trusted.
     pub project_rules: Vec<Rule>,
     /// Tools that the key `tools` switches on or off.
     pub tool_switches: Vec<ToolSwitch>,

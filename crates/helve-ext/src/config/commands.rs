@@ -1,4 +1,4 @@
-//! Commands: prompts with a name and places for arguments, from JSON and Markdown.
+//! Commands: prompts with a name and placeholders for arguments, from JSON and Markdown.
 
 use helve_core::Source;
 

@@ -41,7 +41,8 @@ pub(super) struct FileContext<'a> {
 }
 
 impl FileContext<'_> {
-    /// Returns the current name for an old name of a tool or permission. A name that a custom tool has is returned unchanged.
+    /// Returns the current name for an old name of a tool or permission. A name that a custom tool has is returned
+    /// unchanged.
     pub(super) fn current_name<'k>(&self, key: &'k str) -> &'k str {
         if self.has_custom_tool(key) { key } else { keys::current_name(key) }
     }

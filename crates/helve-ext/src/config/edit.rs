@@ -31,7 +31,8 @@ pub enum DiagnosticsMode {
     Off,
 }
 
-/// `edit.match`: whether the text to replace may differ from the file in ways that are safe, such as trailing white space.
+/// `edit.match`: whether the text to replace may differ from the file in ways that are safe, such as trailing white
+/// space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchMode {
     Safe,
@@ -84,7 +85,7 @@ impl EditSection {
         }
     }
 
-    /// Returns the settings that have one of several named values, each with its key and the name. Leaves out
+    /// Returns the settings whose value is one of a fixed set of words, each with its key and that word. Leaves out
     /// `diagnostics_timeout`, which is a number.
     pub(super) fn choices(&self) -> Vec<([&'static str; 2], WithSource<&'static str>)> {
         let syntax = name_of(&self.syntax, SYNTAX).map(|name| (["edit", "syntax"], name));

@@ -17,7 +17,7 @@ pub struct SettingLine {
     pub value: String,
     pub source: Source,
     pub state: SettingState,
-    /// For a rule: the permission that it is about.
+    /// For a rule: its permission.
     pub permission: Option<String>,
 }
 
@@ -58,12 +58,12 @@ impl SettingLine {
 }
 
 impl Config {
-    /// Returns the settings in effect, then those that have no effect until the project is trusted. Rules are in the order
-    /// in which they are matched.
+    /// Returns the settings in effect, then those that have no effect until the project is trusted. Rules are in the
+    /// order in which they are matched.
     pub fn explain(&self) -> impl Iterator<Item = SettingLine> + '_ {
-        let rules =
-            list_rules(&[], &self.user).chain(self.project_lines(list_rules(&[], &self.project)));
-        let switches = self.tool_switches.iter().chain(&self.project_tool_switches);
+        let rules = list_rules(&[], &self.user_rules)
+            .chain(self.mark_if_untrusted(list_rules(&[], &self.project_rules)));
+        let switches = self.user_tool_switches.iter().chain(&self.project_tool_switches);
         let text = |key: &'static str, given: &Option<WithSource<String>>| {
             given.as_ref().map(|given| SettingLine::new(&[key], given.as_written(), &given.source))
         };
@@ -180,8 +180,8 @@ fn list_switch(parent_keys: &[&str], switch: &ToolSwitch) -> SettingLine {
 }
 
 impl Config {
-    /// Marks the rules of an untrusted project that allow something.
-    fn project_lines<'a>(
+    /// Marks rules of the project that allow something, if the project is untrusted.
+    fn mark_if_untrusted<'a>(
         &self,
         lines: impl Iterator<Item = SettingLine> + 'a,
     ) -> impl Iterator<Item = SettingLine> + 'a {
@@ -194,16 +194,16 @@ impl Config {
     }
 
     fn list_agent(&self, agent: &Agent) -> Vec<SettingLine> {
-        let mut all = list_agent(agent);
+        let mut all = list_agent_settings(agent);
         let parent_keys = ["agent", agent.name.as_str()];
-        all.extend(self.project_lines(list_rules(&parent_keys, &agent.project_rules)));
+        all.extend(self.mark_if_untrusted(list_rules(&parent_keys, &agent.project_rules)));
         let switches = agent.tool_switches.iter().chain(&agent.project_tool_switches);
         all.extend(switches.map(|switch| list_switch(&parent_keys, switch)));
         all
     }
 }
 
-fn list_agent(agent: &Agent) -> Vec<SettingLine> {
+fn list_agent_settings(agent: &Agent) -> Vec<SettingLine> {
     let parent_keys = ["agent", agent.name.as_str()];
     let line = |key: &str, value: String, source: &Source| {
         SettingLine::new(&["agent", &agent.name, key], value, source)

@@ -8,8 +8,8 @@ use super::instructions::{InstructionFile, read_instructions};
 use super::interpret::interpret;
 use super::jsonc::{self, ParsedJson};
 use super::load::{
-    ConfigHost, ConfigReadError, FileContents, LinkPolicy, MAX_DEPTH, MAX_MARKDOWN_FILES,
-    MarkdownFiles,
+    ConfigHost, ConfigReadError, FileContents, FolderFiles, LinkPolicy, MAX_DEPTH,
+    MAX_MARKDOWN_FILES,
 };
 use super::messages::{self, ProblemText};
 use super::problem::{ConfigProblem, Severity};
@@ -66,7 +66,7 @@ pub struct ConfigFiles {
     pub(super) tool_files: Vec<String>,
     digest: String,
     /// The files that the digest covers, each with a hash of its content.
-    pub(super) trusted_files: Vec<(PathBuf, String)>,
+    pub(super) digested_files: Vec<(PathBuf, String)>,
 }
 
 impl ConfigFiles {
@@ -207,7 +207,7 @@ pub fn gather_with_plugins(
     let skill_folders = SkillFolders::new(folders, root, &skills);
     let tool_files = tool_files(host, root, &user_folders);
     problems.extend(skill_problems);
-    let (digest, trusted_files) =
+    let (digest, digested_files) =
         digest(root, items.iter().chain(&skills), &included, &instructions);
     items.extend(plugins.project.map(|text| plugin_file(ConfigLayer::Project, text)));
     let (home, root) = (paths.home.clone(), root.clone());
@@ -223,7 +223,7 @@ pub fn gather_with_plugins(
         user_folders,
         tool_files,
         digest,
-        trusted_files,
+        digested_files,
     }
 }
 
@@ -306,8 +306,8 @@ impl Gatherer<'_> {
         folders
     }
 
-    /// Adds Claude Code's settings, if they contain hooks that are run. Most contain nothing else of interest, and a person
-    /// should not have to trust them.
+    /// Adds Claude Code's settings, if they contain hooks that are run. Most contain nothing else of interest, and a
+    /// person should not have to trust them.
     fn add_claude_settings(&mut self, folder: &Path, origin: (ConfigLayer, LinkPolicy<'_>)) {
         for name in ["settings.json", "settings.local.json"] {
             let before = self.items.len();
@@ -370,7 +370,7 @@ impl Gatherer<'_> {
     ) {
         for (name, kind) in names {
             let folder = folder.join(name);
-            let MarkdownFiles { files, skipped_links, truncated } =
+            let FolderFiles { files, skipped_links, truncated } =
                 match self.host.markdown_files(&folder, links) {
                     Ok(found) => found,
                     Err(ConfigReadError::Missing) => continue,
@@ -423,7 +423,7 @@ fn digest<'a>(
     included: &IncludedFiles,
     instructions: &[InstructionFile],
 ) -> (String, Vec<(PathBuf, String)>) {
-    let mut trusted_files = Vec::new();
+    let mut digested_files = Vec::new();
     let mut hasher = blake3::Hasher::new();
     let mut part = |bytes: &[u8]| {
         hasher.update(&(bytes.len() as u64).to_le_bytes());
@@ -441,7 +441,7 @@ fn digest<'a>(
             Err(why) => error_name(why),
         };
         let hash = blake3::hash(bytes).to_hex()[..16].to_owned();
-        trusted_files.push((path.to_path_buf(), hash));
+        digested_files.push((path.to_path_buf(), hash));
         match content {
             Ok(content) => {
                 part(b"content");
@@ -450,7 +450,7 @@ fn digest<'a>(
             Err(why) => part(error_name(why)),
         }
     }
-    (hasher.finalize().to_hex().to_string(), trusted_files)
+    (hasher.finalize().to_hex().to_string(), digested_files)
 }
 
 /// Returns a stable name for an error, independent of its message.

@@ -66,7 +66,7 @@ fn named_files(item: &GatheredFile) -> Vec<String> {
     for entry in lists {
         let ConfigValue::List(files) = &entry.value.data else { continue };
         names.extend(files.iter().filter_map(|file| match &file.data {
-            // An address is not fetched.
+            // URLs are skipped: instructions are not fetched.
             ConfigValue::Text(path)
                 if (1..=MAX_NAME_BYTES).contains(&path.len()) && !path.contains("://") =>
             {

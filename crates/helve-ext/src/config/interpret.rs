@@ -360,8 +360,8 @@ impl ConfigDraft {
     }
 
     fn finish(self, files: &ConfigFiles) -> Config {
-        let (user, tool_switches) = self.user.finish();
-        let (project, project_tool_switches) = self.project.finish();
+        let (user_rules, user_tool_switches) = self.user.finish();
+        let (project_rules, project_tool_switches) = self.project.finish();
         let FinishedAgents { enabled: agents, disabled } = self.agents.finish();
         let mut problems = self.problems;
         let skills = skills::without_repeated(self.skills, &mut problems);
@@ -391,9 +391,9 @@ impl ConfigDraft {
             .flatten();
         problems.extend(files.instructions.iter().filter_map(instruction_problem));
         Config {
-            user,
-            project,
-            tool_switches,
+            user_rules,
+            project_rules,
+            user_tool_switches,
             project_tool_switches,
             agents,
             tool_output: self.tool_output,
@@ -422,7 +422,7 @@ impl ConfigDraft {
             root: files.root.clone(),
             user_folders: files.user_folders.clone(),
             unused_keys: self.unused_keys,
-            trusted_files: files.trusted_files.clone(),
+            digested_files: files.digested_files.clone(),
         }
     }
 }

@@ -19,8 +19,8 @@ use super::{Agent, Config, Trust};
 const BUDGET: usize = 20_000_000;
 
 impl Config {
-    /// Returns warnings about rules without effect. They are not part of [`Config::problems`], because comparing rules takes
-    /// time and changes nothing.
+    /// Returns warnings about rules without effect. They are not part of [`Config::problems`], because comparing rules
+    /// takes time and changes nothing.
     pub fn warnings_about_rules(&self) -> Vec<ConfigProblem> {
         let root = self.root.to_string_lossy().into_owned();
         let mut warnings = Vec::new();
@@ -51,8 +51,10 @@ impl Config {
                 (&agent.project_rules, &agent.project_tool_switches),
             ]
         });
-        let lists =
-            [(&self.user, &self.tool_switches), (&self.project, &self.project_tool_switches)];
+        let lists = [
+            (&self.user_rules, &self.user_tool_switches),
+            (&self.project_rules, &self.project_tool_switches),
+        ];
         let lists = lists.into_iter().chain(agents);
         lists.flat_map(|(list, switches)| self.rules_by_file(list, switches)).collect()
     }
@@ -84,8 +86,8 @@ impl Config {
             rule.action == Action::Allow && matches!(rule.source, Source::File { .. })
         });
         let written: Vec<WildRule<'_>> = {
-            let project = self.project.iter().filter(|_| trusted);
-            self.user.iter().chain(project).map(|rule| WildRule::new(rule, root)).collect()
+            let project = self.project_rules.iter().filter(|_| trusted);
+            self.user_rules.iter().chain(project).map(|rule| WildRule::new(rule, root)).collect()
         };
         let mut by_overruling: BTreeMap<usize, Vec<&Rule>> = BTreeMap::new();
         let mut budget = BUDGET;
@@ -115,7 +117,7 @@ impl<'r> WildRule<'r> {
         let patterns = match &rule.pattern {
             Pattern::Wild(text) if is_about_paths(&rule.permission) => {
                 let mut patterns = PathPattern::new(text, root).as_wildcards().unwrap_or_default();
-                // A pattern that begins with a name is about files of the workspace.
+                // A pattern that begins with a name matches files of the workspace.
                 let is_relative = |it: &&mut String| !it.starts_with(['/', '*', '?', '.']);
                 patterns.iter_mut().filter(is_relative).for_each(|it| it.insert_str(0, "./"));
                 patterns
@@ -203,8 +205,8 @@ fn covered_rules<'r>(rules: &[&'r Rule], root: &str) -> BTreeMap<usize, Vec<&'r 
     by_covering
 }
 
-/// Finds the rules that may cover another one, without comparing all of them. `git *` can only cover patterns that begin
-/// with `git`, and `*.env` only those that end with `.env`.
+/// Finds the rules that may cover another one, without comparing all of them. `git *` can only cover patterns that
+/// begin with `git`, and `*.env` only those that end with `.env`.
 #[derive(Default)]
 struct CoverIndex {
     /// Indices of rules by permission key.
@@ -319,8 +321,8 @@ fn is_redirect(word: &str) -> bool {
     operator.starts_with(['<', '>'])
 }
 
-/// Whether a pattern for `external_directory` can match. That permission is asked for as `FOLDER/*`, so the pattern must
-/// end with a wildcard or a slash.
+/// Whether a pattern for `external_directory` can match. That permission is asked for as `FOLDER/*`, so the pattern
+/// must end with a wildcard or a slash.
 fn can_match_folder(pattern: &str) -> bool {
     pattern.ends_with(['*', '?', '/'])
 }

@@ -31,9 +31,9 @@ pub trait ConfigHost {
         &self,
         folder: &Path,
         links: LinkPolicy<'_>,
-    ) -> Result<MarkdownFiles, ConfigReadError>;
+    ) -> Result<FolderFiles, ConfigReadError>;
 
-    /// Lists all files in a folder and its subfolders, sorted, without hidden ones, as far as the limits permit.
+    /// Lists all files in a folder and its subfolders, sorted, without hidden ones, up to the limits.
     fn files(&self, folder: &Path, links: LinkPolicy<'_>) -> Result<Vec<PathBuf>, ConfigReadError>;
 
     /// Lists the `SKILL.md` files in a folder and its subfolders, sorted. Folders below one are not searched.
@@ -41,7 +41,7 @@ pub trait ConfigHost {
         &self,
         folder: &Path,
         links: LinkPolicy<'_>,
-    ) -> Result<MarkdownFiles, ConfigReadError>;
+    ) -> Result<FolderFiles, ConfigReadError>;
 
     /// Returns metadata of a file that changes whenever the file is written. Does not open the file.
     fn stamp(&self, path: &Path) -> Option<FileStamp>;
@@ -76,9 +76,9 @@ pub struct FileContents {
     pub bytes: Vec<u8>,
 }
 
-/// The result of [`ConfigHost::markdown_files`].
+/// The files that [`ConfigHost::markdown_files`] or [`ConfigHost::skill_files`] found in a folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MarkdownFiles {
+pub struct FolderFiles {
     /// Relative to the folder.
     pub files: Vec<PathBuf>,
     /// Linked folders that were skipped, relative to the folder.
@@ -135,7 +135,7 @@ impl ConfigHost for Disk {
         &self,
         folder: &Path,
         links: LinkPolicy<'_>,
-    ) -> Result<MarkdownFiles, ConfigReadError> {
+    ) -> Result<FolderFiles, ConfigReadError> {
         let mut found = walk(folder, links, FileChoice::Markdown)?;
         if found.files.len() > MAX_MARKDOWN_FILES {
             found.files.truncate(MAX_MARKDOWN_FILES);
@@ -152,7 +152,7 @@ impl ConfigHost for Disk {
         &self,
         folder: &Path,
         links: LinkPolicy<'_>,
-    ) -> Result<MarkdownFiles, ConfigReadError> {
+    ) -> Result<FolderFiles, ConfigReadError> {
         walk(folder, links, FileChoice::Skills)
     }
 
@@ -167,8 +167,8 @@ impl ConfigHost for Disk {
     }
 }
 
-/// Whether a folder is empty. Such a folder counts as a missing file: while a sandboxed program runs, an empty folder is
-/// mounted over the path of each missing configuration file, so that the program cannot create the file.
+/// Whether a folder is empty. Such a folder counts as a missing file: while a sandboxed program runs, an empty folder
+/// is mounted over the path of each missing configuration file, so that the program cannot create the file.
 fn is_empty_folder(folder: &Path) -> bool {
     fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
@@ -189,7 +189,7 @@ fn real_path(path: &Path) -> Result<PathBuf, ConfigReadError> {
     })
 }
 
-/// Opens one component at a time, so that a folder replaced by a link causes an error.
+/// Opens one component at a time, so that an error occurs if a folder was replaced with a link.
 fn open_beneath(root: &Path, real: &Path) -> Result<File, ConfigReadError> {
     let root = real_path(root)?;
     let Ok(relative) = real.strip_prefix(&root) else {
@@ -226,7 +226,7 @@ fn walk(
     folder: &Path,
     links: LinkPolicy<'_>,
     choice: FileChoice,
-) -> Result<MarkdownFiles, ConfigReadError> {
+) -> Result<FolderFiles, ConfigReadError> {
     let real = real_path(folder)?;
     if let LinkPolicy::Beneath(root) = links
         && !real.starts_with(real_path(root)?)
@@ -237,7 +237,7 @@ fn walk(
         return Err(ConfigReadError::Missing);
     }
     let (root, entries_left) = (real.as_path(), MAX_ENTRIES);
-    let (found, entered) = (MarkdownFiles::default(), HashSet::new());
+    let (found, entered) = (FolderFiles::default(), HashSet::new());
     let mut walk = FolderWalk { root, links, choice, entered, entries_left, found };
     walk.enter(Path::new(""))?;
     let mut found = walk.found;
@@ -262,7 +262,7 @@ struct FolderWalk<'a> {
     entered: HashSet<PathBuf>,
     /// How many more directory entries may be visited.
     entries_left: usize,
-    found: MarkdownFiles,
+    found: FolderFiles,
 }
 
 impl FolderWalk<'_> {

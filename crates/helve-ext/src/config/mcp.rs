@@ -45,8 +45,8 @@ const MAX_SERVERS: usize = 200;
 /// Maximum timeout in milliseconds: a day.
 const MAX_TIMEOUT: u64 = 24 * 60 * 60 * 1_000;
 
-/// Reads an `mcp` section. A server of a later file replaces one of the same name, so that another program or host does not
-/// inherit variables or headers. A server that is restated with the same address keeps its headers and time limit.
+/// Reads an `mcp` section. A server of a later file replaces one of the same name, so that another program or host does
+/// not inherit variables or headers. A server that is restated with the same URL keeps its headers and time limit.
 /// `{"enabled": …}` alone switches an existing server on or off.
 pub(super) fn read_section(
     file: &mut ConfigFile<'_>,
@@ -95,7 +95,7 @@ fn is_disabled(entry: &ConfigEntry) -> bool {
     enabled.is_some_and(|field| field.value.data == ConfigValue::Bool(false))
 }
 
-/// Keeps the headers and the time limit of an earlier definition with the same address, if the new one leaves them out.
+/// Keeps the headers and the time limit of an earlier definition with the same URL, if the new one leaves them out.
 fn keep_settings(old: &mut ServerConfig, new: &mut ServerConfig, written: &ConfigNode) {
     let is_written = |key: &str| match &written.data {
         ConfigValue::Map(fields) => fields.iter().any(|field| field.key == key),
@@ -222,7 +222,7 @@ fn read_remote<'n>(
     let url = file.text(&field_name("url"), node, expansion)?;
     let is_web = ["http://", "https://"].iter().any(|scheme| url.value.starts_with(scheme));
     if !is_web && expansion != ExpandMode::Verbatim {
-        file.error(node.at, || messages::not_a_web_address(url.as_written()));
+        file.error(node.at, || messages::not_a_web_url(url.as_written()));
         return None;
     }
     let headers = match field("headers") {

@@ -1,7 +1,7 @@
 //! Converts `.mcp.json`, a file shared by several agents, into an `mcp` section.
 //!
-//! Claude Code, Cline and Roo name the servers `mcpServers`, VS Code names them `servers`. Keys that mean something only to
-//! one of these programs are ignored.
+//! Claude Code, Cline and Roo name the servers `mcpServers`, VS Code names them `servers`. Keys that mean something
+//! only to one of these programs are ignored.
 
 use super::config_file::ConfigFile;
 use super::messages;

@@ -135,7 +135,7 @@ pub(super) fn skill_without_name(max: usize) -> ProblemText {
 }
 
 pub(super) fn skill_without_description() -> ProblemText {
-    problem("the skill has neither a description nor a text")
+    problem("the skill has neither a description nor a body")
         .hint("add front matter: ---, name: …, description: …, ---")
 }
 
@@ -201,7 +201,7 @@ pub(super) fn bad_yaml(why: &str) -> ProblemText {
 pub(super) fn in_agent(text: ProblemText) -> ProblemText {
     match text.suggestion {
         Some(_) => text,
-        None => text.hint("until this is fixed, every tool call of the agent is asked about"),
+        None => text.hint("until this is fixed, every tool call of the agent needs approval"),
     }
 }
 
@@ -210,7 +210,7 @@ pub(super) fn front_matter_too_long(max: usize) -> ProblemText {
 }
 
 pub(super) fn front_matter_is_unclosed() -> ProblemText {
-    problem("the front matter is never closed").hint("end it with a line `---`")
+    problem("the front matter is never closed").hint("end it with a `---` line")
 }
 
 pub(super) fn not_an_object(value: &ConfigValue) -> ProblemText {
@@ -297,7 +297,7 @@ pub(super) fn ca_of_project() -> ProblemText {
 
 pub(super) fn missing_search_url(section: &str) -> ProblemText {
     problem(format!("{section}.url is missing"))
-        .hint("name the address of your instance, such as \"http://localhost:8080\"")
+        .hint("name the URL of your instance, such as \"http://localhost:8080\"")
 }
 
 pub(super) fn bad_url(name: &str, value: &str, why: &UrlError) -> ProblemText {
@@ -353,7 +353,7 @@ pub(super) fn misspelled_permission(key: &str, nearest: &str) -> ProblemText {
 
 pub(super) fn replaced_by_permission(tool: &str, key: &str) -> ProblemText {
     problem(format!(
-        "{} has no effect, because {} already decides about this tool",
+        "{} has no effect, because {} already covers this tool",
         key_path(&["tools", tool]),
         key_path(&["permission", key])
     ))
@@ -416,7 +416,7 @@ pub(super) fn never_matches(rule: &Rule, why: NeverMatches) -> ProblemText {
             "remove the redirect, and allow the file under \"edit\"",
         ),
         NeverMatches::RelativeFolder => (
-            "it is about folders outside the project, whose paths are absolute",
+            "this permission applies to folders outside the project, whose paths are absolute",
             "write the full path, or one that begins with ~/ or ../",
         ),
         NeverMatches::FolderWithoutContents => (
@@ -590,6 +590,6 @@ pub(super) fn empty_command(name: &str) -> ProblemText {
     problem(format!("the command of the server {} is empty", quoted(name)))
 }
 
-pub(super) fn not_a_web_address(url: &str) -> ProblemText {
+pub(super) fn not_a_web_url(url: &str) -> ProblemText {
     problem(format!("{} does not begin with https:// or http://", quoted(url)))
 }

@@ -1,4 +1,5 @@
-//! Providers and models: `provider`, `model`, `small_model`, `enabled_providers`, `disabled_providers` and `compaction`.
+//! Providers and models: `provider`, `model`, `small_model`, `enabled_providers`, `disabled_providers` and
+//! `compaction`.
 
 use super::config_file::{ConfigFile, ExpandMode};
 use super::explain::SettingLine;
@@ -34,7 +35,7 @@ pub struct CompactionConfig {
     pub reserved: Option<WithSource<u64>>,
 }
 
-/// A provider, as far as the configuration describes it.
+/// What the configuration says about a provider.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProviderConfig {
     pub id: String,
@@ -52,7 +53,7 @@ pub struct ProviderConfig {
     pub models: Vec<ModelConfig>,
 }
 
-/// A model, as far as the configuration describes it.
+/// What the configuration says about a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelConfig {
     /// Its name in Helve.

@@ -1,7 +1,7 @@
 //! How programs run: time limits, sandbox and environment.
 //!
-//! A project never loosens the sandbox, even when it is trusted. An untrusted project adds nothing to the environment but
-//! may remove variables. An invalid sandbox setting counts as the strictest.
+//! A project never loosens the sandbox, even when it is trusted. An untrusted project adds nothing to the environment
+//! but may remove variables. An invalid sandbox setting counts as the strictest.
 
 use std::ffi::OsStr;
 use std::path::Path;

@@ -61,8 +61,8 @@ impl RuleList {
         (closed, self.switches)
     }
 
-    /// Reads `tools` and `permission` of a file or an agent. `tools` comes first, whatever the order in the file, so that
-    /// `permission` can override a deny.
+    /// Reads `tools` and `permission` of a file or an agent. `tools` comes first, whatever the order in the file, so
+    /// that `permission` can override a deny.
     pub(super) fn read(&mut self, file: &mut ConfigFile<'_>, fields: &[ConfigEntry]) {
         let earlier = EarlierLen { rules: self.rules.len(), switches: self.switches.len() };
         let named = |key: &'static str| fields.iter().filter(move |field| field.key == key);
@@ -293,8 +293,8 @@ impl RuleList {
         self.switches.push(ToolSwitch { pattern: name.to_owned(), on, source });
     }
 
-    /// Reports repeated keys. If their values differ, this is a mistake, since it is unclear which one was meant. Returns
-    /// whether there are no mistakes.
+    /// Reports repeated keys. If their values differ, this is a mistake, since it is unclear which one was meant.
+    /// Returns whether there are no mistakes.
     fn check_unique(&mut self, file: &mut ConfigFile<'_>, entries: &[ConfigEntry]) -> bool {
         let repeated = repeated(entries);
         let mut unique = true;
@@ -310,8 +310,8 @@ impl RuleList {
         unique
     }
 
-    /// If a repeated key has both a deny and another action, every rule for it becomes a deny. `before` is the number of
-    /// earlier rules.
+    /// If a repeated key has both a deny and another action, every rule for it becomes a deny. `before` is the number
+    /// of earlier rules.
     fn deny_conflicts(&mut self, before: usize) {
         let name = |rule: &Rule| (rule.permission.clone(), rule.pattern.clone());
         let new = self.rules.get(before..).unwrap_or_default();
@@ -362,7 +362,7 @@ fn has_deny(node: &ConfigNode) -> bool {
     }
 }
 
-/// Returns the permission that a key of `tools` is about.
+/// Returns the permission that a key of `tools` switches.
 fn group(tool: &str) -> &str {
     match tool {
         "write" | "edit" | "apply_patch" | "multiedit" => "edit",
@@ -395,7 +395,7 @@ fn names_of_helve(mcp: &ConfigNode) -> Vec<&str> {
     servers.iter().filter(starts_helve).map(|server| server.key.as_str()).collect()
 }
 
-/// Returns a `tools` section without the entries about another agent's own tools. If a file starts Helve under the name
+/// Returns a `tools` section without the entries for another agent's own tools. If a file starts Helve under the name
 /// `h`, `"bash": false` next to `"h_bash": true` means that the other agent uses Helve's `bash` instead of its own.
 fn without_other_agents_tools(tools: &ConfigNode, names: &[&str]) -> ConfigNode {
     let mut tools = tools.clone();
@@ -415,7 +415,7 @@ fn without_other_agents_tools(tools: &ConfigNode, names: &[&str]) -> ConfigNode 
     tools
 }
 
-/// Returns the tool that a key such as `helve_bash` is about.
+/// Returns the tool that a key such as `helve_bash` names.
 fn replaced_tool<'k>(key: &'k str, server: &str) -> Option<&'k str> {
     key.strip_prefix(server)?.strip_prefix('_').filter(|tool| !tool.is_empty())
 }

@@ -10,8 +10,8 @@ use super::load::{ConfigHost, FileStamp, LinkPolicy};
 use super::skills::{self, Skill};
 use super::{ConfigLayer, Trust};
 
-/// The folders in which skills are looked for, in order, and the project's files as they were when the configuration was
-/// read.
+/// The folders in which skills are looked for, in order, and the project's files as they were when the configuration
+/// was read.
 #[derive(Clone, Debug, Default)]
 pub struct SkillFolders {
     folders: Vec<(ConfigLayer, PathBuf)>,
@@ -25,7 +25,8 @@ pub struct SkillFolders {
 pub struct CurrentSkills {
     /// Each name once.
     pub skills: Vec<Skill>,
-    /// Files of the project that were added or changed since the configuration was read. A person must trust them first.
+    /// Files of the project that were added or changed since the configuration was read. A person must trust them
+    /// first.
     pub untrusted: Vec<Arc<Path>>,
 }
 

@@ -8,7 +8,7 @@ use super::config_file::ConfigFile;
 use super::explain::SettingLine;
 use super::gather::{ConfigFileKind, ConfigPaths, GatheredFile};
 use super::jsonc::{self, ParsedJson};
-use super::load::{ConfigHost, LinkPolicy, MAX_DEPTH, MarkdownFiles};
+use super::load::{ConfigHost, FolderFiles, LinkPolicy, MAX_DEPTH};
 use super::messages;
 use super::problem::{ConfigProblem, Severity};
 use super::tree::{ConfigEntry, ConfigValue, Position};
@@ -142,7 +142,7 @@ impl Reader<'_> {
         let links = link_policy(self.layer, self.root);
         // Skills restrict nothing, unlike rules. So a folder that cannot be read is skipped.
         let Ok(found) = self.host.skill_files(folder, links) else { return Vec::new() };
-        let MarkdownFiles { files, skipped_links, truncated } = found;
+        let FolderFiles { files, skipped_links, truncated } = found;
         let problem = |path: PathBuf, text| {
             ConfigProblem::of_file(path.as_path().into(), Severity::Warning, text)
         };

@@ -20,8 +20,8 @@ use expect_test::Expect;
 use helve_core::{Rule, Source};
 
 use super::{
-    Config, ConfigHost, ConfigPaths, ConfigReadError, FileContents, FileStamp, LinkPolicy,
-    MarkdownFiles, SettingLine, SettingState, Trust, gather,
+    Config, ConfigHost, ConfigPaths, ConfigReadError, FileContents, FileStamp, FolderFiles,
+    LinkPolicy, SettingLine, SettingState, Trust, gather,
 };
 
 const USER: &str = "/home/user/.config/helve";
@@ -100,13 +100,13 @@ impl ConfigHost for MemoryHost {
         &self,
         folder: &Path,
         _: LinkPolicy<'_>,
-    ) -> Result<MarkdownFiles, ConfigReadError> {
+    ) -> Result<FolderFiles, ConfigReadError> {
         let below = self.files.keys().filter_map(|path| path.strip_prefix(folder).ok());
         let files: Vec<_> = below.map(Path::to_owned).collect();
         if files.is_empty() {
             return Err(ConfigReadError::Missing);
         }
-        Ok(MarkdownFiles { files, ..MarkdownFiles::default() })
+        Ok(FolderFiles { files, ..FolderFiles::default() })
     }
 
     fn files(&self, folder: &Path, links: LinkPolicy<'_>) -> Result<Vec<PathBuf>, ConfigReadError> {
@@ -117,7 +117,7 @@ impl ConfigHost for MemoryHost {
         &self,
         folder: &Path,
         links: LinkPolicy<'_>,
-    ) -> Result<MarkdownFiles, ConfigReadError> {
+    ) -> Result<FolderFiles, ConfigReadError> {
         let mut found = self.markdown_files(folder, links)?;
         found.files.retain(|file| file.ends_with("SKILL.md"));
         Ok(found)

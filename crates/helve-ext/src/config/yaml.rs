@@ -149,7 +149,8 @@ fn position(location: serde_saphyr::Location) -> Position {
     }
 }
 
-/// Quotes values such as `description: Use this: it is good`, which is invalid YAML that people write. Line numbers do not change.
+/// Quotes values such as `description: Use this: it is good`, which is invalid YAML that people write. Line numbers do
+/// not change.
 fn quoted(yaml: &str) -> String {
     let mut result = String::with_capacity(yaml.len() + 16);
     for line in yaml.split_inclusive('\n') {

@@ -1,5 +1,5 @@
-//! Opens connections: starts the process or connects to the URL, does the handshake, lists the tools, each within a time
-//! limit.
+//! Opens connections: starts the process or connects to the URL, does the handshake, lists the tools, each within a
+//! time limit.
 
 use std::collections::HashMap;
 use std::sync::Arc;

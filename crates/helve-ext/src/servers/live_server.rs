@@ -18,7 +18,7 @@ use super::events::ServerEvents;
 use super::managed::ManagedServer;
 use crate::config::ServerTransport;
 
-/// Maximum number of pages read of a list.
+/// Maximum number of pages read per list.
 const MAX_PAGES: usize = 100;
 
 pub(super) struct LiveServer {
@@ -28,17 +28,17 @@ pub(super) struct LiveServer {
     tools: Mutex<Arc<[ToolDefinition]>>,
     notes: Mutex<Vec<String>>,
     /// A note about lines of output that were not messages.
-    skipped_lines: Option<String>,
+    skipped_lines_note: Option<String>,
 }
 
 impl LiveServer {
     pub(super) fn new(
         peer: Peer<RoleClient>,
         events: Arc<ServerEvents>,
-        skipped_lines: Option<String>,
+        skipped_lines_note: Option<String>,
     ) -> Self {
         let (tools, notes) = (Mutex::new(Arc::default()), Mutex::default());
-        Self { peer, events, closed: CancellationToken::new(), tools, notes, skipped_lines }
+        Self { peer, events, closed: CancellationToken::new(), tools, notes, skipped_lines_note }
     }
 
     pub(super) fn tools(&self) -> Arc<[ToolDefinition]> {
@@ -47,7 +47,7 @@ impl LiveServer {
 
     /// Returns notes about anything unusual.
     pub(super) fn notes(&self) -> Vec<String> {
-        self.notes.lock().iter().chain(&self.skipped_lines).cloned().collect()
+        self.notes.lock().iter().chain(&self.skipped_lines_note).cloned().collect()
     }
 
     pub(super) fn info(&self) -> Option<Arc<ServerPeerInfo>> {
@@ -96,11 +96,12 @@ pub(super) async fn with_timeout<T>(
     step: ServerStep,
     request: impl Future<Output = Result<T, ServiceError>>,
 ) -> Result<T, ServerError> {
-    let after = managed.start_limit();
-    match timeout(after, request).await {
+    // The limit for starting applies to these requests too. Calls have a limit of their own.
+    let limit = managed.start_limit();
+    match timeout(limit, request).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(error)) => Err(to_server_error(managed, error, step, after)),
-        Err(_) => Err(ServerError::NoAnswer { step, after }),
+        Ok(Err(error)) => Err(to_server_error(managed, error, step, limit)),
+        Err(_) => Err(ServerError::NoAnswer { step, after: limit }),
     }
 }
 
@@ -108,28 +109,28 @@ pub(super) fn to_server_error(
     managed: &ManagedServer,
     error: ServiceError,
     step: ServerStep,
-    after: Duration,
+    limit: Duration,
 ) -> ServerError {
     match error {
-        ServiceError::McpError(error) => answered(managed, &error),
+        ServiceError::McpError(error) => error_reply(managed, &error),
         ServiceError::TransportSend(error) => ServerError::Unreachable(
             managed.secrets.hide(&shorten_and_escape(&error.error.to_string())),
         ),
         ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
             ServerError::Ended { why: String::new() }
         }
-        ServiceError::Timeout { .. } => ServerError::NoAnswer { step, after },
+        ServiceError::Timeout { .. } => ServerError::NoAnswer { step, after: limit },
         _ => ServerError::InvalidReply,
     }
 }
 
-fn answered(managed: &ManagedServer, error: &ErrorData) -> ServerError {
+fn error_reply(managed: &ManagedServer, error: &ErrorData) -> ServerError {
     let message = managed.secrets.hide(&shorten_and_escape(&error.message));
     ServerError::ErrorReply { code: error.code.0.into(), message }
 }
 
-/// Returns a text that identifies the program or URL behind a server's name. An approval of a tool does not carry over to
-/// another program of the same name.
+/// Returns a text that identifies the program or URL behind a server's name. An approval of a tool does not carry over
+/// to another program of the same name.
 fn identity(managed: &ManagedServer) -> String {
     match &managed.config.transport {
         ServerTransport::Local { command, environment, cwd } => {

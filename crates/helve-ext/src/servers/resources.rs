@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::Inner;
 use super::live_server::with_timeout;
 
-/// Maximum number of pages read of a list.
+/// Maximum number of pages read per list.
 const MAX_PAGES: usize = 100;
 /// Maximum number of entries returned.
 const MAX_ENTRIES: usize = 2_000;

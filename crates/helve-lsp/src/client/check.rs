@@ -44,7 +44,7 @@ pub(crate) struct CheckedText {
 pub(crate) struct CheckedFile {
     pub(crate) path: PathBuf,
     /// The text before the earlier changes that the server did not check in time; `None` if there are no such changes.
-    pub(crate) text_before_unchecked: Option<CheckedText>,
+    pub(crate) last_checked_text: Option<CheckedText>,
     pub(crate) before: CheckedText,
     pub(crate) after: CheckedText,
 }
@@ -91,7 +91,7 @@ impl Client {
         };
         let documents = &mut *documents;
         for file in unsent {
-            self.mark_unchecked(documents, file, deadline).await;
+            self.send_unchecked(documents, file, deadline).await;
         }
         // Further files are not checked, but the server must not keep their old texts.
         for file in files.split_off(files.len().min(MAX_CHECKED)) {
@@ -113,7 +113,7 @@ impl Client {
         for file in files.into_iter().chain(earlier) {
             match is_answered {
                 true => documents.clear_unchecked(&file.path),
-                false => self.mark_unchecked(documents, file, deadline).await,
+                false => self.send_unchecked(documents, file, deadline).await,
             }
         }
         Ok(checked)
@@ -132,7 +132,7 @@ impl Client {
     }
 
     /// Sends the server the new text of a file, and records that the change was not checked.
-    async fn mark_unchecked(
+    async fn send_unchecked(
         &self,
         documents: &mut Documents,
         file: FileToCheck,
@@ -144,12 +144,12 @@ impl Client {
         let setting = self.set_text(documents, &path, language, &after);
         timeout_at(grace, setting).await.ok();
         if let Some(document) = documents.open.get_mut(&path) {
-            document.text_before_unchecked.get_or_insert(before);
+            document.last_checked_text.get_or_insert(before);
         }
     }
 
-    /// Checks the changed files, and those in `earlier`, which this change does not touch, but whose earlier changes were
-    /// never checked. Fills in `checked`. Returns `None` if the server ended.
+    /// Checks the changed files, and those in `earlier`, which this change does not touch, but whose earlier changes
+    /// were never checked. Fills in `checked`. Returns `None` if the server ended.
     async fn check_files(
         &self,
         documents: &mut Documents,
@@ -169,15 +169,15 @@ impl Client {
         // Then the texts before the earlier changes that were not checked.
         let all: Vec<&FileToCheck> = files.iter().chain(earlier).collect();
         let old_texts: Vec<_> =
-            all.iter().map(|file| documents.text_before_unchecked(&file.path)).collect();
-        // Two kinds of files have no such text: those without unchecked changes (the outer `None`), and those that did not
-        // exist before them (the inner `None`).
+            all.iter().map(|file| documents.last_checked_text(&file.path)).collect();
+        // Two kinds of files have no such text: those without unchecked changes (the outer `None`), and those that did
+        // not exist when they were last checked (the inner `None`).
         let texts = old_texts
             .iter()
             .zip(&all)
             .map(|(old_text, file)| file.text(old_text.as_ref()?.as_ref()));
         let checked_texts = self.check_texts(documents, texts.collect()).await?;
-        let mut text_before_unchecked = old_texts
+        let mut last_checked_texts = old_texts
             .into_iter()
             .zip(checked_texts)
             .map(|(old_text, checked)| old_text.map(|_| checked.unwrap_or_default()));
@@ -191,17 +191,17 @@ impl Client {
         let after = files.iter().map(|file| file.text(Some(&file.after)));
         let after = self.check_texts(documents, after.collect()).await?;
         for (file, (before, after)) in files.iter().zip(before.into_iter().zip(after)) {
-            let (path, oldest) = (file.path.clone(), text_before_unchecked.next().flatten());
+            let (path, oldest) = (file.path.clone(), last_checked_texts.next().flatten());
             let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-            checked.files.push(CheckedFile { path, text_before_unchecked: oldest, before, after });
+            checked.files.push(CheckedFile { path, last_checked_text: oldest, before, after });
         }
         for (file, current) in earlier.iter().zip(current.into_iter().flatten()) {
             self.set_text(documents, &file.path, file.language, &file.after).await;
             documents.set_diagnostics(&file.path, current.diagnostics.clone());
-            let (path, oldest) = (file.path.clone(), text_before_unchecked.next().flatten());
+            let (path, oldest) = (file.path.clone(), last_checked_texts.next().flatten());
             checked.files.push(CheckedFile {
                 path,
-                text_before_unchecked: oldest,
+                last_checked_text: oldest,
                 before: current.clone(),
                 after: current,
             });
@@ -274,17 +274,16 @@ impl FileToCheck {
 }
 
 impl Documents {
-    /// Returns the [`super::OpenDocument::text_before_unchecked`] of a document.
-    fn text_before_unchecked(&self, path: &Path) -> Option<OldText> {
-        self.open.get(path).and_then(|document| document.text_before_unchecked.clone())
+    /// Returns the [`super::OpenDocument::last_checked_text`] of a document.
+    fn last_checked_text(&self, path: &Path) -> Option<OldText> {
+        self.open.get(path).and_then(|document| document.last_checked_text.clone())
     }
 
     /// Returns the files with unchecked changes besides `files`, the most recently used first, at most [`MAX_EARLIER`].
     fn unchecked_files(&self, files: &[FileToCheck]) -> Vec<FileToCheck> {
         let open = self.open.iter().filter(|(path, _)| !files.iter().any(|it| it.path == **path));
-        let mut open: Vec<_> = open
-            .filter_map(|(path, it)| Some((path, it, it.text_before_unchecked.clone()?)))
-            .collect();
+        let mut open: Vec<_> =
+            open.filter_map(|(path, it)| Some((path, it, it.last_checked_text.clone()?))).collect();
         open.sort_by_key(|(_, document, _)| std::cmp::Reverse(document.last_use));
         let found = open.into_iter().take(MAX_EARLIER).map(|(path, document, before)| {
             let (language, after) = (document.language, document.text.clone());
@@ -295,7 +294,7 @@ impl Documents {
 
     fn clear_unchecked(&mut self, path: &Path) {
         if let Some(document) = self.open.get_mut(path) {
-            document.text_before_unchecked = None;
+            document.last_checked_text = None;
         }
     }
 }

@@ -19,12 +19,12 @@ const SETTLE_VERSIONED: Duration = Duration::from_millis(30);
 const SETTLE_UNVERSIONED: Duration = Duration::from_millis(150);
 /// Like [`SETTLE_VERSIONED`], for a server that was still loading when it published an empty list.
 const SETTLE_LOADED: Duration = Duration::from_millis(500);
-/// How many times a busy server is asked for its diagnostics before its answer counts in any case.
-/// There is a limit because some servers report progress while they answer, and so always seem to
-/// be busy.
+/// How many times a busy server is asked for its diagnostics before its answer is accepted even though it is busy.
+/// There is a limit because some servers report progress while they answer, and so always seem to be busy.
 const MAX_ATTEMPTS_WHILE_BUSY: usize = 2;
 /// The command of typescript-language-server that passes a request to tsserver. The diagnostics that
-/// typescript-language-server publishes come late, have no version, and are not published again if there are still none.
+/// typescript-language-server publishes come late, have no version, and are not published again if there are still
+/// none.
 const TSSERVER_REQUEST: &str = "typescript.tsserverRequest";
 /// The method that asks a server for diagnostics.
 const PULL_METHOD: &str = "textDocument/diagnostic";

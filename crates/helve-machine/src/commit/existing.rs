@@ -12,8 +12,8 @@ use super::sys::Syscalls;
 use super::{CommitError, ContentHash};
 use crate::errors::{kind_of_type, machine_error, type_of};
 
-/// Small enough that the allocator reuses the memory of a buffer. A larger buffer would be mapped anew each time, and every
-/// page of it would fault.
+/// Small enough that the allocator reuses the memory of a buffer. A larger buffer would be mapped anew each time, and
+/// every page of it would fault.
 const BLOCK_BYTES: usize = 64 * 1024;
 const WRITE_BITS: u32 = 0o222;
 const OWNER_WRITE_BIT: u32 = 0o200;

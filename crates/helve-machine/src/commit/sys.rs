@@ -227,7 +227,8 @@ impl Syscalls {
         self.call("try_lock_path", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
     }
 
-    /// Tries to lock a data file, without waiting. While it is locked, a sweep by another process does not remove the file.
+    /// Tries to lock a data file, without waiting. While it is locked, a sweep by another process does not remove the
+    /// file.
     pub(super) fn try_lock_data(&self, file: impl AsFd) -> Result<()> {
         self.call("try_lock_data", || fs::flock(&file, FlockOperation::NonBlockingLockExclusive))
     }

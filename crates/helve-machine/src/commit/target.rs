@@ -92,8 +92,8 @@ impl From<Errno> for InstallError {
 const UNSUPPORTED: [Errno; 3] = [Errno::INVAL, Errno::NOSYS, Errno::OPNOTSUPP];
 
 impl CommitTarget<'_> {
-    /// Installs the new state. A file that is created or replaced is renamed into place, so that it is never missing or partly
-    /// written. `InPlace` overwrites the file and is not atomic.
+    /// Installs the new state. A file that is created or replaced is renamed into place, so that it is never missing or
+    /// partly written. `InPlace` overwrites the file and is not atomic.
     pub(super) fn install(
         &mut self,
         sys: &Syscalls,

@@ -1,9 +1,10 @@
 //! Makes file system calls on behalf of a confined program, and refuses those that the plan refuses by name.
 //!
-//! Whether a call is allowed depends on a path in the program's memory. If the kernel made the call after a check, another
-//! thread could change the path in between. So the kernel suspends the call, and this process makes it in place of the
-//! program: it reads the path once, opens the folder, checks the name, and changes the entry in the folder that it opened. The
-//! program gets the result. This process lives in the same namespaces and has the same rights to files as the program.
+//! Whether a call is allowed depends on a path in the program's memory. If the kernel made the call after a check,
+//! another thread could change the path in between. So the kernel suspends the call, and this process makes it in place
+//! of the program: it reads the path once, opens the folder, checks the name, and changes the entry in the folder that
+//! it opened. The program gets the result. This process lives in the same namespaces and has the same rights to files
+//! as the program.
 
 mod caller;
 mod git_index;
@@ -48,7 +49,8 @@ struct Broker {
     own_groups: Vec<u32>,
 }
 
-/// Starts threads that make the calls that the kernel reports. The caller has to retry the result's calls from time to time.
+/// Starts threads that make the calls that the kernel reports. The caller has to retry the result's calls from time to
+/// time.
 pub(super) fn start(
     listener: OwnedFd,
     plan: &SandboxPlan,

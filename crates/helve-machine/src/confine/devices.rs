@@ -1,4 +1,5 @@
-//! Builds the private `/dev` of a confined process: a few harmless devices, its own terminals and its own shared memory.
+//! Builds the private `/dev` of a confined process: a few harmless devices, its own terminals and its own shared
+//! memory.
 
 use std::fs;
 use std::io;

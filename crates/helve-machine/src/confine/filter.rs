@@ -19,9 +19,9 @@ const RETURN: u16 = 0x06;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Installs the filters. Returns the handle on which the kernel reports suspended calls, if calls are watched. Only one such
-/// handle can exist, and a container runtime around us may have it already. Then the result is `None`, and calls that change
-/// files are not filtered.
+/// Installs the filters. Returns the handle on which the kernel reports suspended calls, if calls are watched. Only one
+/// such handle can exist, and a container runtime around us may have it already. Then the result is `None`, and calls
+/// that change files are not filtered.
 pub(super) fn install(
     network: Network,
     pids: PidNamespace,
@@ -163,8 +163,8 @@ const DENIED_REQUESTS: [u64; 10] = [
     // TIOCSTI and TIOCLINUX inject input into a terminal or control a console.
     0x5412,
     0x541c,
-    // These create files or folders with any name: BTRFS_IOC_SNAP_CREATE, BTRFS_IOC_SUBVOL_CREATE, their second versions,
-    // BCH_IOCTL_SUBVOLUME_CREATE and OCFS2_IOC_REFLINK.
+    // These create files or folders with any name: BTRFS_IOC_SNAP_CREATE, BTRFS_IOC_SUBVOL_CREATE, their second
+    // versions, BCH_IOCTL_SUBVOLUME_CREATE and OCFS2_IOC_REFLINK.
     0x5000_9401,
     0x5000_940e,
     0x5000_9417,
@@ -297,8 +297,8 @@ fn family_condition(
     Ok(SeccompCondition::new(0, Dword, operator, u64::try_from(family)?)?)
 }
 
-/// Makes `clone3` and `openat2` unavailable: their flags are in memory, which a filter cannot read. Programs fall back to
-/// `clone` and `openat`.
+/// Makes `clone3` and `openat2` unavailable: their flags are in memory, which a filter cannot read. Programs fall back
+/// to `clone` and `openat`.
 fn unavailable_filter(watch: CallWatch) -> Result<BpfProgram, BoxError> {
     let mut rules = BTreeMap::from([(libc::SYS_clone3, Vec::new())]);
     if watch == CallWatch::Files {

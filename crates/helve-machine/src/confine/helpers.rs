@@ -6,8 +6,8 @@
 //!   program
 //! ```
 //!
-//! In a PID namespace of its own, init is the process with id 1. Signals have other default effects on this process, so the
-//! program cannot be in its place.
+//! In a PID namespace of its own, init is the process with id 1. Signals have other default effects on this process, so
+//! the program cannot be in its place.
 
 use std::ffi::CStr;
 use std::io::{self, IoSlice, IoSliceMut};
@@ -42,8 +42,8 @@ pub(super) struct BrokerLink {
     reports: OwnedFd,
 }
 
-/// Returns in a new process, which will execute the program. This process becomes the relay. It is the only one that Landlock
-/// does not restrict.
+/// Returns in a new process, which will execute the program. This process becomes the relay. It is the only one that
+/// Landlock does not restrict.
 pub(super) fn continue_inside(
     pids: PidNamespace,
     owner: NamespaceOwner,

@@ -25,7 +25,8 @@ impl AsFd for DenialListener {
 }
 
 impl DenialListener {
-    /// Returns the next kind of denied call. Call it when the handle is readable; `None` if nothing more will be reported.
+    /// Returns the next kind of denied call. Call it when the handle is readable; `None` if nothing more will be
+    /// reported.
     pub fn next_denied(&self) -> io::Result<Option<DeniedCall>> {
         let mut byte = [0];
         match rustix::io::retry_on_intr(|| rustix::io::read(&self.0, &mut byte))? {

@@ -95,8 +95,8 @@ pub(super) fn build(plan: &SandboxPlan) -> io::Result<()> {
         }
     }
     steps.extend(plan.hidden.iter().map(|path| (path.clone(), MountStep::Hide)));
-    // Outer folders are mounted first, because they would hide inner mounts that exist already. The sort is stable, so a path
-    // that is to be both shown and hidden ends up hidden.
+    // Outer folders are mounted first, because they would hide inner mounts that exist already. The sort is stable, so
+    // a path that is to be both shown and hidden ends up hidden.
     steps.sort_by(|(one, _), (other, _)| one.cmp(other));
     let devices = DeviceFolder::prepare()?;
     let root = open_tree(CWD, "/", OpenTreeFlags::OPEN_TREE_CLOEXEC)
@@ -182,7 +182,8 @@ enum HiddenKind {
 fn hide(path: &Path) -> io::Result<HiddenKind> {
     let result = match fs::symlink_metadata(path) {
         Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(HiddenKind::Missing),
-        // A path that cannot be inspected cannot be read either. But the program might change that in a writable parent.
+        // A path that cannot be inspected cannot be read either. But the program might change that in a writable
+        // parent.
         Err(err) => Err(err),
         Ok(metadata) if metadata.is_dir() => {
             mount_tmpfs(path, c"mode=0755,size=64k").map(|()| HiddenKind::Folder)
@@ -249,8 +250,8 @@ fn protect(plan: &SandboxPlan) -> io::Result<()> {
     }
 }
 
-/// Mounts the folders around hidden paths on themselves, so that they can be neither renamed nor removed. Otherwise the next
-/// command, whose plan might not hide the new path, could read what was hidden.
+/// Mounts the folders around hidden paths on themselves, so that they can be neither renamed nor removed. Otherwise the
+/// next command, whose plan might not hide the new path, could read what was hidden.
 fn fix_folders_around_hidden(plan: &SandboxPlan, mounted: &mut Vec<PathBuf>) -> io::Result<()> {
     let copied = plan.copied.iter().map(|copied| &copied.folder);
     let changeable: Vec<_> = plan.writable.iter().chain(copied).collect();
@@ -276,7 +277,8 @@ enum MountAccess {
     ReadOnly,
 }
 
-/// Sockets of services that could act on behalf of a confined process. The user id is appended to a path that ends in `-`.
+/// Sockets of services that could act on behalf of a confined process. The user id is appended to a path that ends in
+/// `-`.
 const SERVICE_SOCKETS: [&str; 8] = [
     "/run/docker.sock",
     "/run/containerd",

@@ -1,9 +1,9 @@
-//! Protects names if system calls cannot be watched: git folders are read-only as a whole, and missing protected paths are
-//! replaced by placeholders while a program runs.
+//! Protects names if system calls cannot be watched: git folders are read-only as a whole, and missing protected paths
+//! are replaced by placeholders while a program runs.
 //!
-//! A missing path cannot be a mount point, so a confined program could create it. A placeholder is an empty folder. That is
-//! harmless to everybody else (git ignores it, and nothing is lost when it is removed), and several Helve processes can
-//! share it.
+//! A missing path cannot be a mount point, so a confined program could create it. A placeholder is an empty folder.
+//! That is harmless to everybody else (git ignores it, and nothing is lost when it is removed), and several Helve
+//! processes can share it.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -185,8 +185,8 @@ fn is_empty(folder: &Path) -> io::Result<bool> {
     }
 }
 
-/// The mode of a placeholder. It is recognized by two bits that are unusual for folders: sticky, and not writable by its
-/// owner.
+/// The mode of a placeholder. It is recognized by two bits that are unusual for folders: sticky, and not writable by
+/// its owner.
 const MODE: u32 = 0o1555;
 const MARKER_BITS: u32 = 0o1200;
 

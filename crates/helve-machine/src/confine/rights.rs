@@ -15,8 +15,8 @@ use super::devices::{HARMLESS_DEVICES, SHARED_MEMORY, TERMINALS};
 use super::mounts::NamespaceOwner;
 use super::with_context;
 
-/// The capabilities that root keeps. Most of them are kept for access to files of other users, because people who work as
-/// root also work in folders of other users.
+/// The capabilities that root keeps. Most of them are kept for access to files of other users, because people who work
+/// as root also work in folders of other users.
 const KEPT_BY_ROOT: CapabilitySet = CapabilitySet::CHOWN
     .union(CapabilitySet::DAC_OVERRIDE)
     .union(CapabilitySet::FOWNER)
@@ -82,7 +82,8 @@ pub(super) fn restrict(plan: &SandboxPlan) -> io::Result<()> {
     }
 }
 
-/// Keeps this process and its children from signalling and tracing the broker, by moving them into an inner Landlock domain.
+/// Keeps this process and its children from signalling and tracing the broker, by moving them into an inner Landlock
+/// domain.
 pub(super) fn separate_from_broker() -> io::Result<()> {
     let separate = || -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
         // The ruleset handles no access to files, because it would deny all access that it does not allow explicitly.
@@ -94,9 +95,9 @@ pub(super) fn separate_from_broker() -> io::Result<()> {
 }
 
 fn landlock(plan: &SandboxPlan) -> Result<RulesetStatus, Box<dyn std::error::Error + Send + Sync>> {
-    // `ioctl` on devices stays allowed: terminals need it, and its harmful requests need a capability. Truncating files is
-    // prevented by read-only mounts alone: Landlock would check every file that is opened for reading, with all folders
-    // around it, because it may be truncated later.
+    // `ioctl` on devices stays allowed: terminals need it, and its harmful requests need a capability. Truncating files
+    // is prevented by read-only mounts alone: Landlock would check every file that is opened for reading, with all
+    // folders around it, because it may be truncated later.
     let write_access =
         AccessFs::from_write(LANDLOCK_ABI) & !(AccessFs::IoctlDev | AccessFs::Truncate);
     let mut rules = Ruleset::default()

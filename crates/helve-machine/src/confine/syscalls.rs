@@ -66,8 +66,8 @@ pub(super) fn has_seccomp() -> bool {
     result == 0
 }
 
-/// Installs a filter that suspends calls, and returns the handle on which the kernel reports them. Once a call was received
-/// from the handle, only a fatal signal interrupts it, so that it is never made twice.
+/// Installs a filter that suspends calls, and returns the handle on which the kernel reports them. Once a call was
+/// received from the handle, only a fatal signal interrupts it, so that it is never made twice.
 pub(super) fn install_listener(filter: &[sock_filter]) -> io::Result<OwnedFd> {
     let program = libc::sock_fprog {
         len: u16::try_from(filter.len()).map_err(io::Error::other)?,
@@ -108,8 +108,8 @@ pub(super) fn answer_call(
     send_answer(listener, libc::seccomp_notif_resp { id, val: 0, error, flags: 0 })
 }
 
-/// Lets the calling thread make a suspended call itself. Only for calls whose arguments need no check, because the thread
-/// may have changed what they point to.
+/// Lets the calling thread make a suspended call itself. Only for calls whose arguments need no check, because the
+/// thread may have changed what they point to.
 pub(super) fn let_call_continue(listener: BorrowedFd<'_>, id: u64) -> io::Result<()> {
     let flags = u32::try_from(libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE).map_err(io::Error::other)?;
     send_answer(listener, libc::seccomp_notif_resp { id, val: 0, error: 0, flags })
@@ -144,8 +144,8 @@ pub(super) fn answer_with_handle(
     if added >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Makes the kernel run the listening process at once, on the CPU of the calling process. Linux before 6.6 does not support
-/// this and is only slower.
+/// Makes the kernel run the listening process at once, on the CPU of the calling process. Linux before 6.6 does not
+/// support this and is only slower.
 pub(super) fn wake_at_once(listener: BorrowedFd<'_>) {
     const SYNC_WAKE_UP: libc::c_ulong = 1;
     // SAFETY: the argument is a number.

@@ -103,8 +103,8 @@ impl Visitor for EntryVisitor {
     }
 }
 
-/// Counts the entries that are not listed themselves, separately for each listed folder that they are below. A counter is
-/// called a section: each listed folder has one, and section 0 counts the rest of the tree.
+/// Counts the entries that are not listed themselves, separately for each listed folder that they are below. A counter
+/// is called a section: each listed folder has one, and section 0 counts the rest of the tree.
 fn count_rest(
     tree: &Arc<PreparedTree>,
     options: WalkOptions,

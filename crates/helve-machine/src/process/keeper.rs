@@ -49,8 +49,8 @@ pub(super) fn run_until_end() -> i32 {
     i32::from(run().is_err())
 }
 
-/// Returns once in each of these processes: this one (the launcher), the keeper that it forks, and each warden that the keeper
-/// forks.
+/// Returns once in each of these processes: this one (the launcher), the keeper that it forks, and each warden that the
+/// keeper forks.
 fn run() -> Result<(), Errno> {
     if !tree::is_single_threaded() {
         return Err(Errno::NOTSUP);

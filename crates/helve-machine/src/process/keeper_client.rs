@@ -20,7 +20,8 @@ use super::sys;
 use super::tree::ProcStat;
 use super::wire::{self, StartFailure, StartReply, StartRequest, StartStep};
 
-/// The command that starts the keeper: an executable that calls [`crate::keeper::main`] when started with these arguments.
+/// The command that starts the keeper: an executable that calls [`crate::keeper::main`] when started with these
+/// arguments.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeeperCommand {
     pub program: PathBuf,
@@ -31,8 +32,8 @@ pub struct KeeperCommand {
 pub(super) const EMBEDDED_KEEPER: &str = "helve-embedded-keeper";
 
 impl KeeperCommand {
-    /// Returns the command that starts the current program as a keeper, before its `main` runs. `None` if this library is
-    /// not part of the program's executable, for example in an extension module of Python.
+    /// Returns the command that starts the current program as a keeper, before its `main` runs. `None` if this library
+    /// is not part of the program's executable, for example in an extension module of Python.
     pub fn current_program() -> Option<Self> {
         // The link leads to the executable even if the file has been replaced in the meantime.
         sys::is_in_main_program().then(|| KeeperCommand {

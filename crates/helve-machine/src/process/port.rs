@@ -1,4 +1,5 @@
-//! Detects whether a process that a command started listens on a port. A warden is the process that watches over the program.
+//! Detects whether a process that a command started listens on a port. A warden is the process that watches over the
+//! program.
 
 use std::collections::HashSet;
 use std::fs;
@@ -30,8 +31,8 @@ pub(super) async fn wait_until_open(program: Arc<Program>, port: u16) -> WaitOut
     }
 }
 
-/// Whether a process beneath the warden listens on the port. Each process is checked, because it may be in another network
-/// namespace.
+/// Whether a process beneath the warden listens on the port. Each process is checked, because it may be in another
+/// network namespace.
 pub(super) fn is_open(warden: Pid, port: u16) -> bool {
     tree::descendants(warden).into_iter().any(|pid| {
         let pid = pid.as_raw_nonzero();

@@ -42,8 +42,8 @@ pub(super) struct Program {
     pub(super) is_terminal: bool,
     received: Mutex<ReceivedOutput>,
     status: watch::Sender<ProgramStatus>,
-    /// Length of the output. Separate from the status, because it changes so often that only tasks waiting for it should
-    /// wake up.
+    /// Length of the output. Separate from the status, because it changes so often that only tasks waiting for it
+    /// should wake up.
     output_length: watch::Sender<u64>,
     /// `None` once everything has ended, so that a remembered program holds no file descriptors.
     live: Mutex<Option<LiveHandles>>,
@@ -303,8 +303,8 @@ impl Program {
         (!self.has_all_ended()).then_some(result)
     }
 
-    /// Returns the warden's process id, and prevents the warden from being reused for another program. `None` if everything
-    /// has ended.
+    /// Returns the warden's process id, and prevents the warden from being reused for another program. `None` if
+    /// everything has ended.
     pub(super) fn pin_warden(&self) -> Option<Pid> {
         let mut live = self.live.lock();
         live.as_mut()?.warden = WardenUse::Pinned;

@@ -28,7 +28,8 @@ pub(super) struct ProgramRecord {
     pub(super) id: ProcessId,
     pub(super) about: ProcessInfo,
     pub(super) warden: i32,
-    /// Start time of the warden (the process that watches over the program), so that no other process is mistaken for it.
+    /// Start time of the warden (the process that watches over the program), so that no other process is mistaken for
+    /// it.
     #[serde(rename = "started")]
     pub(super) warden_started: u64,
     pub(super) boot: String,

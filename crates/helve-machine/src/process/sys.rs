@@ -1,5 +1,5 @@
-//! System calls without a safe wrapper elsewhere. Apart from confinement and one call of commits, all unsafe code of this
-//! crate is here.
+//! System calls without a safe wrapper elsewhere. Apart from confinement and one call of commits, all unsafe code of
+//! this crate is here.
 #![expect(
     unsafe_code,
     reason = "fork, clone, exec, stacks, signal masks and inherited handles have no safe wrapper"
@@ -48,8 +48,8 @@ pub(super) enum ChildMemory {
 
 /// Starts a child process that runs `act`, which normally executes a program. If `act` returns, the child exits.
 ///
-/// Only for a single-threaded process. With shared memory, the parent is suspended until the child executes a program or
-/// exits. Then `act` must not panic, and memory that it allocates and does not free leaks into the parent.
+/// Only for a single-threaded process. With shared memory, the parent is suspended until the child executes a program
+/// or exits. Then `act` must not panic, and memory that it allocates and does not free leaks into the parent.
 pub(super) fn start(memory: ChildMemory, mut act: impl FnMut()) -> Result<Pid, Errno> {
     match memory {
         ChildMemory::Shared => start_in_shared_memory(&mut act),
@@ -220,8 +220,8 @@ fn last_error() -> Errno {
     Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO)
 }
 
-/// Runs before `main` of every program that contains this crate. If the program was started as a keeper, it becomes one,
-/// so that a program which embeds the library needs no keeper beside it.
+/// Runs before `main` of every program that contains this crate. If the program was started as a keeper, it becomes
+/// one, so that a program which embeds the library needs no keeper beside it.
 #[cfg(target_env = "gnu")]
 #[used]
 #[unsafe(link_section = ".init_array")]

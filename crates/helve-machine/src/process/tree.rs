@@ -1,5 +1,5 @@
-//! The processes beneath a warden, which is the process that watches over one program at a time. They are found through `/proc`
-//! and signalled through pidfds, so that a reused process id is never hit.
+//! The processes beneath a warden, which is the process that watches over one program at a time. They are found through
+//! `/proc` and signalled through pidfds, so that a reused process id is never hit.
 
 use std::collections::HashSet;
 use std::ffi::CStr;
@@ -79,8 +79,8 @@ impl ProcStat {
         self.name.as_bytes() == WARDEN.to_bytes()
     }
 
-    /// Whether this is one of the processes that only hold a sandbox together. A program can take their name, which only
-    /// hides it from lists.
+    /// Whether this is one of the processes that only hold a sandbox together. A program can take their name, which
+    /// only hides it from lists.
     fn is_sandbox_helper(&self) -> bool {
         self.name.as_bytes() == confine::SANDBOX_HELPER.to_bytes()
     }
@@ -238,8 +238,9 @@ fn signal_new(root: Pid, signals: &[Signal], signalled: &mut HashSet<Pid>) {
     }
 }
 
-/// Signals a process if it is still a member of the tree, and returns what it was. The pidfd is opened before the process is checked:
-/// if its id was reused since it was found, either its parent is not in the tree or the pidfd is dead.
+/// Signals a process if it is still a member of the tree, and returns what it was. The pidfd is opened before the
+/// process is checked: if its id was reused since it was found, either its parent is not in the tree or the pidfd is
+/// dead.
 fn send(pid: Pid, tree: &HashSet<i32>, signals: &[Signal]) -> Option<ProcStat> {
     let handle = match pidfd_open(pid, PidfdFlags::empty()) {
         Ok(handle) => Some(handle),

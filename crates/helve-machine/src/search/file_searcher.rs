@@ -169,8 +169,8 @@ impl FileSearcher {
         looks_like_utf16 || has_only_carriage_returns() || self.is_legacy_encoding(bytes)
     }
 
-    /// Whether the file is in a legacy encoding in which the pattern may be encoded differently. A truncated character at the
-    /// end does not count.
+    /// Whether the file is in a legacy encoding in which the pattern may be encoded differently. A truncated character
+    /// at the end does not count.
     fn is_legacy_encoding(&self, bytes: &[u8]) -> bool {
         let is_broken = |err: std::str::Utf8Error| err.error_len().is_some();
         !self.pattern.is_literal_ascii

@@ -77,8 +77,8 @@ impl NewestMatches {
 fn shorten(lines: &mut Vec<MatchedLine>, max: usize) {
     let matches = lines.iter().enumerate().filter(|(_, line)| line.role == LineRole::Match);
     let Some(first_surplus) = matches.map(|(at, _)| at).nth(max) else { return };
-    // Context lines between the last kept match and the first removed one belong to the removed one if they come after a
-    // gap in the line numbers.
+    // Context lines between the last kept match and the first removed one belong to the removed one if they come after
+    // a gap in the line numbers.
     let last = lines[..first_surplus].iter().rposition(|line| line.role != LineRole::Context);
     let last = last.map_or(0, |last| last + 1);
     let starts_group = |at: &usize| *at > last && lines[*at - 1].number + 1 != lines[*at].number;

@@ -1,5 +1,5 @@
-//! Evaluates ignore files. Each folder that contains ignore files adds a level of rules, starting at the root of the file
-//! system.
+//! Evaluates ignore files. Each folder that contains ignore files adds a level of rules, starting at the root of the
+//! file system.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

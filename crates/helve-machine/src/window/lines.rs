@@ -128,7 +128,8 @@ impl LineWindow {
         }
     }
 
-    /// Returns the window; `None` if the file has carriage returns but no line feed, so that it has to be scanned again.
+    /// Returns the window; `None` if the file has carriage returns but no line feed, so that it has to be scanned
+    /// again.
     pub(super) fn finish(mut self) -> Option<WindowLines> {
         if self.terminator == (Terminator::Undecided { has_carriage_return: true }) {
             return None;

@@ -1,5 +1,5 @@
-//! The form that asks for approval: what would happen, and one choice. Clients show one dialog per field, so there is only
-//! one field. Pure.
+//! The form that asks for approval: what would happen, and one choice. Clients show one dialog per field, so there is
+//! only one field. Pure.
 
 use std::fmt::Write;
 

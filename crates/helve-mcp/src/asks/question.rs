@@ -65,7 +65,7 @@ fn schema(question: &Question) -> ElicitationSchema {
     if !question.options.is_empty() {
         let labels = question.options.iter().map(|option| option.label.clone()).collect();
         let choices = EnumSchema::builder(labels).title(title.clone());
-        let choices = match question.is_multiple {
+        let choices = match question.allows_several {
             true => choices.multiselect().build(),
             false => choices.build(),
         };
@@ -97,9 +97,9 @@ pub(super) fn answer(question: &Question, answer: ElicitResult) -> Option<Answer
         Value::Array(labels) => labels.iter().filter_map(Value::as_str).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) => Vec::new(),
     };
-    let most = if question.is_multiple { question.options.len() } else { 1 };
+    let max_choices = if question.allows_several { question.options.len() } else { 1 };
     let mut answers: Vec<String> =
-        chosen.into_iter().filter(is_offered).take(most).map(String::from).collect();
+        chosen.into_iter().filter(is_offered).take(max_choices).map(String::from).collect();
     let text = content[TEXT].as_str().map(str::trim).filter(|text| !text.is_empty());
     if let Some(text) = text.filter(|_| question.accepts_text) {
         answers.push(text.chars().take(MAX_TEXT).collect());
@@ -115,7 +115,7 @@ mod tests {
 
     use super::*;
 
-    fn question(is_multiple: bool, accepts_text: bool) -> Question {
+    fn question(allows_several: bool, accepts_text: bool) -> Question {
         let option = |label: &str, description: &str| QuestionOption {
             label: label.into(),
             description: description.into(),
@@ -124,7 +124,7 @@ mod tests {
             header: "Colour".into(),
             question: "Which\u{202e} one?".into(),
             options: vec![option("red", "warm"), option("blue", "")],
-            is_multiple,
+            allows_several,
             accepts_text,
             from: vec!["explore".into()],
             ..Question::default()

@@ -23,8 +23,8 @@ pub(super) enum Rejection {
 }
 
 impl OwnAddresses {
-    /// Returns the loopback names and the address connected to. Other names are excluded, since a DNS server could forge
-    /// them. On port 80 the port may be missing, since browsers omit it.
+    /// Returns the loopback names and the address connected to. Other names are excluded, since an attacker's DNS
+    /// server could make any name lead here. On port 80 the port may be missing, since browsers omit it.
     pub(super) fn for_socket(local: SocketAddr) -> Self {
         let port = local.port();
         let hosts = ["localhost".into(), "127.0.0.1".into(), "[::1]".into(), host_literal(local)];
@@ -46,7 +46,7 @@ fn host_literal(local: SocketAddr) -> String {
     }
 }
 
-/// Accepts a request only if host, origin and token match exactly.
+/// Accepts a request only if host and token match exactly, and the origin too if there is one.
 pub(super) fn check_request(
     head: &Parts,
     ours: &OwnAddresses,

@@ -1,4 +1,4 @@
-//! A stream that fails a write that makes no progress for too long.
+//! A stream whose writes fail if they make no progress for too long.
 
 use std::io;
 use std::pin::Pin;

@@ -20,8 +20,8 @@ fn check_with_forms(script: &str, expected: Expect) {
     expected.assert_eq(&rest.replace(SCHEMA, "FORM"));
 }
 
-/// Runs a client of the newest protocol revision. An item that begins with `{` holds the parameters of a call of `touch`;
-/// any other item is a line of the script.
+/// Runs a client of the newest protocol revision. An item that begins with `{` holds the parameters of a call of
+/// `touch`; any other item is a line of the script.
 fn check_newest(calls: &[&str], expected: Expect) {
     let mut script = String::new();
     for (id, call) in calls.iter().enumerate() {

@@ -298,7 +298,7 @@ fn prompts_are_listed_and_filled_in() {
             {"jsonrpc":"2.0","id":2,"result":{"messages":[{"role":"user","content":{"type":"text","text":"a b"}}]}}
             {"jsonrpc":"2.0","id":3,"result":{"messages":[{"role":"user","content":{"type":"text","text":""}}]}}
             {"jsonrpc":"2.0","id":4,"error":{"code":-32603,"message":"it failed"}}
-            {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"There is no prompt \"nope\"; there are: echo"}}
+            {"jsonrpc":"2.0","id":5,"error":{"code":-32602,"message":"There is no prompt \"nope\". Available prompts: echo"}}
             {"jsonrpc":"2.0","id":6,"error":{"code":-32602,"message":"There is no argument \"other\"; there is only \"arguments\"."}}
             {"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"The arguments must be a string."}}
             opened for tester 1.0

@@ -14,7 +14,7 @@ const MAX_STREAM: u64 = 64 << 20;
 const MAX_TOTAL: u64 = 512 << 20;
 /// Maximum decompressed size of the content of one page.
 const MAX_CONTENT: u64 = 16 << 20;
-/// Maximum size of a stream whose decompressed size cannot be determined. Such a stream is counted with this size.
+/// Maximum size of a stream whose decompressed size cannot be determined. Such a stream counts as this large.
 const MAX_OPAQUE: usize = 16 << 10;
 /// Maximum number of form XObjects that one page draws, counting repetitions.
 const MAX_DRAWN: u64 = 20_000;
@@ -149,7 +149,8 @@ struct FormCosts<'a> {
 }
 
 impl<'a> FormCosts<'a> {
-    /// Returns the cost of the most expensive form in these resources, or `None` if a form draws itself or costs too much.
+    /// Returns the cost of the most expensive form in these resources, or `None` if a form draws itself or costs too
+    /// much.
     fn max_cost(&mut self, resources: &'a Dictionary) -> Option<u64> {
         let objects = deref(self.document, resources.get(b"XObject").ok()).and_then(dictionary);
         let mut max = 1;

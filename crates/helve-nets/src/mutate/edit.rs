@@ -90,7 +90,7 @@ pub(super) fn dollar_quote(text: &str, random: &mut Random) -> String {
     })
 }
 
-pub(super) fn split_word(text: &str, random: &mut Random) -> String {
+pub(super) fn insert_expansion(text: &str, random: &mut Random) -> String {
     change_word(text, random, |word, random| {
         let (one, two) = split_at_random(word, random);
         let between = random.pick(&[
@@ -134,7 +134,7 @@ pub(super) fn add_glob(text: &str, random: &mut Random) -> String {
     })
 }
 
-pub(super) fn insert_look_alike(text: &str, random: &mut Random) -> String {
+pub(super) fn replace_with_look_alike(text: &str, random: &mut Random) -> String {
     let pairs = [
         (' ', "\u{2000}"),
         ('-', "\u{2013}"),

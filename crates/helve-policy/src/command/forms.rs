@@ -36,8 +36,8 @@ impl Forms {
     }
 }
 
-/// Returns the forms for [`Command::resolved`]. If `bin/tool` is a link to `src/tool.sh`, the command `bin/tool x` has two
-/// lists: `bin/tool x`, `./bin/tool x` and `src/tool.sh x`, `./src/tool.sh x`.
+/// Returns the forms for [`Command::resolved`]. If `bin/tool` is a link to `src/tool.sh`, the command `bin/tool x` has
+/// two lists: `bin/tool x`, `./bin/tool x` and `src/tool.sh x`, `./src/tool.sh x`.
 pub(super) fn resolved_forms(run: &ProgramRun, words: &[(String, WordRole)]) -> Vec<Vec<Form>> {
     let mut resolved = Vec::new();
     for code in &run.code_paths {

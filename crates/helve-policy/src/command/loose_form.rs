@@ -27,7 +27,8 @@ pub(super) struct LooseForm {
 }
 
 impl LooseForm {
-    /// Prepares the words of `run`. Some of them may be spelled differently in `words`, but none may be added or removed.
+    /// Prepares the words of `run`. Some of them may be spelled differently in `words`, but none may be added or
+    /// removed.
     pub(super) fn new(words: Vec<(String, WordRole)>, run: &ProgramRun) -> Self {
         let bare: Vec<&str> = words.iter().map(|(word, _)| word.as_str()).collect();
         let quote =
@@ -67,7 +68,7 @@ impl LooseForm {
     /// Prepares a command that does the same as `run`. It may have other words.
     pub(super) fn of_equivalent(words: Vec<(String, WordRole)>, run: &ProgramRun) -> Self {
         let mut form = Self::new(words, run);
-        // The indices are those of the words of `run`. In `words`, the unknown flags may be anywhere.
+        // The indices refer to the words of `run`. In `words`, the unknown flags may be anywhere.
         if !form.unknown_flags.is_empty() {
             form.unknown_flags = (0..form.words.len()).collect();
         }
@@ -157,7 +158,7 @@ impl LooseForm {
         words.map(|(at, (word, _))| (at, word.as_str()))
     }
 
-    /// Whether the command has a flag, in any spelling: `-rf` is also `-f -r`.
+    /// Whether the command has a flag, in any spelling: `-rf` is also found in `-f -r`.
     fn has_flag(&self, wanted: &str) -> bool {
         if self.flags().any(|(at, flag)| self.is_wanted_flag(at, flag, wanted)) {
             return true;
@@ -165,7 +166,7 @@ impl LooseForm {
         if let Some((name, value)) = wanted.split_once('=') {
             return self.has_flag_value(name, value);
         }
-        // With a `*` at the end, the command may have further letters: `-rf*` is about `-fr`, `-r -f` and `-vrf`.
+        // With a `*` at the end, the command may have further letters: `-rf*` also matches `-fr`, `-r -f` and `-vrf`.
         let letters = wanted.strip_prefix('-').unwrap_or("").trim_end_matches('*');
         let is_cluster = letters.bytes().all(|c| c.is_ascii_alphanumeric()) && !letters.is_empty();
         let has_letter = |letter: char| {
@@ -176,7 +177,8 @@ impl LooseForm {
         is_cluster && letters.chars().all(has_letter)
     }
 
-    /// Whether a word of the command is the wanted flag: `--force` is also `--force=x`, or `--for` if that flag is unknown.
+    /// Whether a word of the command is the wanted flag. The wanted flag `--force` is also found in `--force=x`, and in
+    /// an unknown flag `--for`, which may be an abbreviation.
     fn is_wanted_flag(&self, at: usize, flag: &str, wanted: &str) -> bool {
         let name = flag.split('=').next().unwrap_or(flag);
         let is_abbreviation =
@@ -251,7 +253,7 @@ impl LooseForm {
     }
 }
 
-/// Whether an operand matches a pattern. A leading `./` means nothing: `src*` is also about `./src`.
+/// Whether an operand matches a pattern. A leading `./` means nothing: `src*` also matches `./src`.
 fn matches_operand(pattern: &str, word: &str) -> bool {
     let leading_dot_len = |text: &str| -> usize {
         let mut rest = text;

@@ -41,8 +41,8 @@ pub(super) fn has_wild_path(pattern: &str) -> bool {
     split_words(pattern).into_iter().any(is_wild_path)
 }
 
-/// Like [`first_unmatched`], for a path at the end of the pattern. All remaining operands must match it: `dist/*` matches
-/// `dist/a dist/b`. If the path is that of a program or script, any arguments may follow.
+/// Like [`first_unmatched`], for a path at the end of the pattern. All remaining operands must match it: `dist/*`
+/// matches `dist/a dist/b`. If the path names a program or script, any arguments may follow.
 fn first_unmatched_by_last_path(
     token: &str,
     reached: &[bool],

@@ -13,8 +13,8 @@ use super::transfer;
 pub(super) fn resolved<'r>(run: &'r ProgramRun, facts: &impl FileFacts) -> Cow<'r, ProgramRun> {
     let mut run = Cow::Borrowed(run);
     resolve_program(&mut run, facts);
-    for at in 0..run.code_paths.len() {
-        resolve_links(&mut run, at, facts);
+    for index in 0..run.code_paths.len() {
+        resolve_links(&mut run, index, facts);
     }
     run
 }
@@ -45,8 +45,8 @@ fn resolve_program(run: &mut Cow<'_, ProgramRun>, facts: &impl FileFacts) {
 
 /// Resolves the links in the path of a program or script. If the target is in the workspace, a rule that allows the
 /// command must match both paths. Rules that ask or deny need to match only one of them, wherever the target is.
-fn resolve_links(run: &mut Cow<'_, ProgramRun>, at: usize, facts: &impl FileFacts) {
-    let code = run.code_paths[at].clone();
+fn resolve_links(run: &mut Cow<'_, ProgramRun>, index: usize, facts: &impl FileFacts) {
+    let code = run.code_paths[index].clone();
     for path in &code.paths {
         // A `..` after a link would lead elsewhere; `shell::link_risks` adds a risk for that.
         let Some(target) = facts.resolve(&transfer::resolve_dot_dot(path)) else { continue };
@@ -59,12 +59,12 @@ fn resolve_links(run: &mut Cow<'_, ProgramRun>, at: usize, facts: &impl FileFact
         let run = run.to_mut();
         add_equivalent(run, code.word, real);
         if target.outside.is_none() {
-            run.code_paths[at].paths_an_allow_must_match.extend([given.clone(), real.clone()]);
+            run.code_paths[index].paths_an_allow_must_match.extend([given.clone(), real.clone()]);
         }
     }
 }
 
-/// Adds the command with a word replaced by a path, for rules that ask or deny.
+/// Adds the command with a path in place of a word, for rules that ask or deny.
 fn add_equivalent(run: &mut ProgramRun, word: usize, path: &str) {
     if path.is_empty() {
         return;

@@ -75,8 +75,8 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
     }
     let mut facts_of_paths: Vec<Option<PathFacts>> =
         paths.iter().map(|path| facts.resolve(path)).collect();
-    // Names after the last wildcard were not looked up: `*/x` gives `a/x` and `b/x`. If one of them exists, those that do
-    // not exist are not matches.
+    // Names after the last wildcard were not looked up: `*/x` gives `a/x` and `b/x`. If one of them exists, those that
+    // do not exist are not matches.
     let may_exist = |facts: &Option<PathFacts>| facts.as_ref().is_none_or(|facts| facts.exists);
     if facts_of_paths.iter().any(may_exist) {
         (paths, facts_of_paths) =

@@ -71,8 +71,8 @@ fn decide(policy: &Policy, script: &str) -> Action {
     policy.judge_all(&[], &parts(script, &analyze(script, &context()), &Tree::sample()))
 }
 
-/// Parses a file of scripts, and returns each script with the name of its policy. `⏎`, `⇥` and `␀` stand for newline, tab
-/// and NUL.
+/// Parses a file of scripts, and returns each script with the name of its policy. `⏎`, `⇥` and `␀` stand for newline,
+/// tab and NUL.
 fn scripts(text: &'static str) -> Vec<(&'static str, String)> {
     let mut name = "";
     let mut all = Vec::new();
@@ -181,8 +181,8 @@ fn common_commands_are_allowed() {
     assert!(not_allowed.is_empty(), "{}", not_allowed.join("\n"));
 }
 
-/// Judges each command of `agent_commands.txt` twice: by the built-in rules alone, and by the policy whose name heads its
-/// section of the file. Few of them are asked about.
+/// Judges each command of `agent_commands.txt` twice: by the built-in rules alone, and by the policy whose name heads
+/// its section of the file. Few of them are asked about.
 #[test]
 fn commands_of_agents_need_few_questions() {
     let builtin = policy_named("builtin");
@@ -190,8 +190,8 @@ fn commands_of_agents_need_few_questions() {
     let (mut count, mut asked_by_builtin, mut asked_by_policy, mut needless) = (0, 0, 0, 0);
     let mut wrong = Vec::new();
     for (name, line) in scripts(include_str!("tests/agent_commands.txt")) {
-        // A line is like `? + git push`: the verdict of the built-in rules, that of the policy, and the command. `+` means
-        // allowed, `?` asked about, `!` asked about needlessly.
+        // A line is like `? + git push`: the verdicts of the built-in rules and of the policy, and the command. `+`
+        // means allowed, `?` asked about, `!` asked about needlessly.
         let symbols: Vec<char> = line.chars().take(3).collect();
         let script = line.get(4..).expect("a line starts with two symbols");
         let policy = policy_named(name);
@@ -254,7 +254,7 @@ fn check(name: &str, script: &str, expected: Expect) {
     let policy = policy_named(name);
     let analysis = analyze(script, &context());
     let mut text = String::new();
-    // Files that a script only mentions are not shown unless a rule is about them.
+    // Files that a script only mentions are not shown unless a rule covers them.
     let is_shown = |part: &Part| !matches!(part.matched_by, MatchBy::Mentioned(_));
     for part in parts(script, &analysis, &Tree::sample()).into_iter().filter(is_shown) {
         text.push_str(&render_part(&part, policy.judge(&[], &part).action));

@@ -24,7 +24,8 @@ pub(super) struct Relocation {
 }
 
 impl<F: FileFacts> PartCollector<'_, F> {
-    /// Returns the relocations of a script. Adds parts for the files that are created in folders: `cp a dir` writes `dir/a`.
+    /// Returns the relocations of a script. Adds parts for the files that are created in folders: `cp a dir` writes
+    /// `dir/a`.
     pub(super) fn collect_relocations(&mut self, transfers: &[Transfer]) -> Vec<Relocation> {
         let mut relocations = Vec::new();
         for transfer in transfers {
@@ -91,8 +92,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
     }
 
-    /// Adds the relocations for `ln -s target to`. The link is `to`, or inside `to` if that is a folder. A relative target
-    /// is relative to the folder that contains the link.
+    /// Adds the relocations for `ln -s target to`. The link is `to`, or inside `to` if that is a folder. A relative
+    /// target is relative to the folder that contains the link.
     fn relocate_link(&mut self, target: &str, to: &str, relocations: &mut Vec<Relocation>) {
         let folder = to.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
         relocations.push(Relocation {
@@ -150,8 +151,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
     }
 
-    /// Returns the old paths of the content at a path, following chains like `cp a b; mv b c`. Returns `None` if there are
-    /// too many. `origin_of` returns the path before one relocation.
+    /// Returns the old paths of the content at a path, following chains like `cp a b; mv b c`. Returns `None` if there
+    /// are too many. `origin_of` returns the path before one relocation.
     pub(super) fn origins(
         &mut self,
         path: &str,
@@ -159,8 +160,9 @@ impl<F: FileFacts> PartCollector<'_, F> {
         origin_of: fn(&Relocation, &str) -> Option<String>,
     ) -> Option<Vec<String>> {
         let mut paths = vec![normalize(path)];
-        // Parallel to `paths`: the destination of the copy or move that led to the path, if any. Other relocations to that
-        // destination are skipped: they belong to the same command, and a command does not copy what it has just written.
+        // Parallel to `paths`: the destination of the copy or move that led to the path, if any. Other relocations to
+        // that destination are skipped: they belong to the same command, and a command does not copy what it has just
+        // written.
         let mut copied_to: Vec<Option<&str>> = vec![None];
         let mut known: HashSet<String> = paths.iter().cloned().collect();
         let mut next = 0;
@@ -195,8 +197,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
 }
 
 impl Relocation {
-    /// Returns the old path of the content at `path`: if `from` is `a` and `to` is `b`, the old path of `b/x` is `a/x`. The
-    /// path `b` itself has an old path only if it is a link, because copying a file already counts as reading it.
+    /// Returns the old path of the content at `path`: if `from` is `a` and `to` is `b`, the old path of `b/x` is `a/x`.
+    /// The path `b` itself has an old path only if it is a link, because copying a file already counts as reading it.
     fn origin(&self, path: &str) -> Option<String> {
         // A path inside `from` has no older path, even after `cp -r a a/b`.
         if !self.is_link && is_within(path, &normalize(&self.from)) {
@@ -207,7 +209,8 @@ impl Relocation {
             .then(|| format!("{}{rest}", self.from.trim_end_matches('/')))
     }
 
-    /// Like [`Relocation::origin`], for the content at or below `path`. Returns `None` if the old path is also below `path`.
+    /// Like [`Relocation::origin`], for the content at or below `path`. Returns `None` if the old path is also below
+    /// `path`.
     pub(super) fn origin_in_tree(&self, path: &str) -> Option<String> {
         if !is_within(&self.to, path) {
             return self.origin(path);

@@ -1,7 +1,7 @@
 //! Finds the files below a folder that are restricted: a rule is stricter about them than about the folder.
 //!
-//! A command like `grep -r x .` accesses a whole folder. If a rule denies `secrets/*`, the files in `secrets` become parts
-//! of their own.
+//! A command like `grep -r x .` accesses a whole folder. If a rule denies `secrets/*`, the files in `secrets` become
+//! parts of their own.
 
 use std::path::Path;
 
@@ -117,8 +117,8 @@ impl TreeRules {
         if is_judged { self.restriction(relative) } else { None }
     }
 
-    /// Whether the command may follow a link, rather than skip it. `find -name '*.rs' -exec cat {} +` only follows links
-    /// whose names match.
+    /// Whether the command may follow a link, rather than skip it. `find -name '*.rs' -exec cat {} +` only follows
+    /// links whose names match.
     pub fn may_follow_link(&self, relative: &Path) -> bool {
         let name = relative.file_name().unwrap_or_default().to_string_lossy();
         self.enters_links || self.names.passes(&name)
@@ -202,8 +202,8 @@ fn last_match<'r>(rules: &'r [CompiledRule], subject: &PathText<'_>) -> Option<&
     rules.iter().rev().find(|rule| rule.matches(subject))
 }
 
-/// The file names that a recursive access may reach: with `grep -r --include='*.rs'`, only names like `*.rs`. If in doubt, a
-/// name passes.
+/// The file names that a recursive access may reach: with `grep -r --include='*.rs'`, only names like `*.rs`. If in
+/// doubt, a name passes.
 #[derive(Clone, Debug)]
 struct NameFilter {
     /// Globs in lower case. A name must match one of them, unless there are none.

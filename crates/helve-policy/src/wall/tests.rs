@@ -262,8 +262,8 @@ fn path_patterns_match_in_all_common_spellings() {
             ("external_directory", "/optional/*", Ask),
         ],
     );
-    // The workspace is below `/w`. A rule for `/w/**` that asks or denies also applies to the workspace's files, one that
-    // allows does not. `/*` applies to absolute paths only.
+    // The workspace is below `/w`. A rule for `/w/**` that asks or denies also applies to the workspace's files, one
+    // that allows does not. `/*` applies to absolute paths only.
     check(
         "read * allow\n read /w/**/.env deny\n edit /w/** allow\n list /* deny",
         &[

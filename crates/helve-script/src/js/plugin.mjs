@@ -14,7 +14,7 @@ const CLIENT = new Set([
   "session.prompt", "session.promptAsync", "config.get", "path.get", "project.current",
 ]);
 
-/** What plugins give opencode besides functions and tools. Helve does not use it. */
+/** What plugins provide to opencode besides functions and tools. Helve does not use it. */
 const UNUSED = new Set(["auth", "provider"]);
 
 /** Creates a replacement for opencode's server client. Methods that Helve does not support reject. */

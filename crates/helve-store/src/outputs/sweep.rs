@@ -24,7 +24,8 @@ pub(super) fn record_start(folder: &Path) {
     mark.and_then(|mark| mark.set_modified(SystemTime::now())).ok();
 }
 
-/// Removes expired outputs, then the oldest outputs until the rest is within the limits. The newest output always stays.
+/// Removes expired outputs, then the oldest outputs until the rest is within the limits. The newest output always
+/// stays.
 pub(super) fn sweep(folder: &Path, limits: &OutputLimits) {
     let sessions = folders(folder);
     let mut outputs: Vec<SavedOutput> =

@@ -55,13 +55,13 @@ pub(crate) fn reduce(event: &Event) -> Option<Event> {
             })
         }
     };
-    let Event { call, root, session, at, kind: _ } = event;
-    let (call, root, session) = (call.clone(), root.clone(), session.clone());
-    Some(Event { call, root, session, at: *at, kind })
+    let Event { call, root_call, session, at, kind: _ } = event;
+    let (call, root_call, session) = (call.clone(), root_call.clone(), session.clone());
+    Some(Event { call, root_call, session, at: *at, kind })
 }
 
-/// Writes a call to its row, or to a new row if it has none. Returns the row. `owner` is the process that runs the call; a
-/// call that has ended has none.
+/// Writes a call to its row, or to a new row if it has none. Returns the row. `owner` is the process that runs the
+/// call; a call that has ended has none.
 pub(crate) fn write(
     connection: &Connection,
     owner: &str,
@@ -218,7 +218,8 @@ pub(crate) fn prune(database: &Database) -> rusqlite::Result<PruneResult> {
     })
 }
 
-/// Converts a value to JSON. If the JSON is too large, strings are truncated; if that is not enough, only the size is kept.
+/// Converts a value to JSON. If the JSON is too large, strings are truncated; if that is not enough, only the size is
+/// kept.
 fn limited_json(value: &Value) -> String {
     let text = value.to_string();
     if text.len() <= MAX_JSON_BYTES {

@@ -174,7 +174,8 @@ fn connect(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
 pub(crate) struct FileIdentity(u64, u64);
 
 impl FileIdentity {
-    /// Identifies the file at a path. Does not open the file, because closing it again would release SQLite's locks on it.
+    /// Identifies the file at a path. Does not open the file, because closing it again would release SQLite's locks on
+    /// it.
     pub(crate) fn of(path: &Path) -> std::io::Result<Self> {
         std::fs::metadata(path).and_then(|file| Self::of_metadata(&file))
     }

@@ -69,7 +69,8 @@ impl Journal for SqliteStore {
         let folder = folder_in(&self.folder);
         self.start_worker_if_needed(self.queue.query(Box::new(move |worker| {
             worker.incomplete_entries.take(id);
-            // If the entry cannot be removed, it is harmless: nothing was committed, so it still describes the files correctly.
+            // If the entry cannot be removed, it is harmless: nothing was committed, so it still describes the files
+            // correctly.
             worker.attempt(|database| entries::discard(database, &folder, id)).ok();
         })));
     }

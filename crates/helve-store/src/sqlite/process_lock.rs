@@ -27,8 +27,8 @@ pub(crate) struct ProcessLock {
 }
 
 impl ProcessLock {
-    /// Creates the lock. Call this function while [`OpenLock`] is held: until the new file is locked, other processes would
-    /// consider this process dead.
+    /// Creates the lock. Call this function while [`OpenLock`] is held: until the new file is locked, other processes
+    /// would consider this process dead.
     pub(crate) fn new(data: &Path) -> io::Result<Self> {
         let id = Uuid::new_v4().simple().to_string();
         let path = run_folder(data).join(format!("{id}.lock"));

@@ -168,8 +168,8 @@ impl Queue {
         start
     }
 
-    /// Returns the next items in order. An empty list means that there is time for idle work; `None` means that the store
-    /// was dropped.
+    /// Returns the next items in order. An empty list means that there is time for idle work; `None` means that the
+    /// store was dropped.
     pub(crate) fn next_batch(&self, idle_work: IdleWork) -> Option<Vec<QueueItem>> {
         let mut state = self.state.lock();
         while state.items.is_empty() {

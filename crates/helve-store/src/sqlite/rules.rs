@@ -51,8 +51,8 @@ pub(crate) fn remember(
         .map(drop)
 }
 
-/// Returns the rules, oldest first. A store that works in memory also returns the rules of the file that it cannot write.
-/// They come first, because they are older.
+/// Returns the rules, oldest first. A store that works in memory also returns the rules of the file that it cannot
+/// write. They come first, because they are older.
 pub(crate) fn remembered(
     database: &Database,
     scopes: &[StoredScope],
@@ -96,7 +96,7 @@ pub(crate) fn all(database: &Database) -> rusqlite::Result<Vec<StoredApproval>> 
     Ok(approvals)
 }
 
-/// Removes approvals. Returns how many there were.
+/// Removes approvals. Returns how many were removed.
 pub(crate) fn revoke(database: &Database, ids: &[u64]) -> rusqlite::Result<usize> {
     let mut statement = database.main.prepare_cached("DELETE FROM rules WHERE number = ?1")?;
     ids.iter().map(|id| statement.execute([signed(*id)])).sum()

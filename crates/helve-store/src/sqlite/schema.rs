@@ -262,8 +262,8 @@ impl Table {
         }
     }
 
-    /// Whether a database has this table in exactly the known form. A table with an additional column is rejected, because that column could change
-    /// the meaning of a row.
+    /// Whether a database has this table in exactly the known form. A table with an additional column is rejected,
+    /// because that column could change the meaning of a row.
     pub(crate) fn matches(self, connection: &Connection) -> rusqlite::Result<bool> {
         let mut statement = connection.prepare("SELECT name FROM pragma_table_info(?1)")?;
         let names = statement.query_map([self.name()], |row| row.get::<_, String>(0))?;

@@ -1,5 +1,5 @@
-//! Slots: values that sessions remember. A write with [`compare_and_set`] names the version that it replaces, and fails if the slot
-//! has another version.
+//! Slots: values that sessions remember. A write with [`compare_and_set`] names the version that it replaces, and fails
+//! if the slot has another version.
 
 use std::io;
 
@@ -73,8 +73,8 @@ fn delete_slot(database: &Database, session: &str, key: &str) -> rusqlite::Resul
     statement.execute([session, key]).map(drop)
 }
 
-/// Replaces a slot if its version is `expected_version`, where 0 stands for a slot that does not exist. Returns whether the
-/// slot was replaced.
+/// Replaces a slot if its version is `expected_version`, where 0 stands for a slot that does not exist. Returns whether
+/// the slot was replaced.
 pub(crate) fn compare_and_set(
     database: &Database,
     session: &str,

@@ -179,7 +179,7 @@ fn completed(output: &str) -> EventKind {
 
 fn event(session: &str, call: &str, kind: EventKind) -> Event {
     let at = super::unsigned(super::now());
-    Event { call: call.into(), root: call.into(), session: session.into(), at, kind }
+    Event { call: call.into(), root_call: call.into(), session: session.into(), at, kind }
 }
 
 fn parse_scope(text: &str) -> ApprovalScopeRef<'_> {

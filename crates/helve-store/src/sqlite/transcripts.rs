@@ -147,7 +147,7 @@ pub(crate) fn waiting(database: &Database, session: &str) -> rusqlite::Result<Ve
     messages.collect()
 }
 
-/// Returns a session.
+/// Returns what is known about a session: its folder, title, times and origin.
 pub(crate) fn info(database: &Database, session: &str) -> rusqlite::Result<Option<TranscriptInfo>> {
     let query = format!("SELECT {INFO_COLUMNS} FROM transcripts WHERE session = ?1");
     database.main.query_row(&query, [session], decode_info).optional()
@@ -184,7 +184,8 @@ fn decode_info(row: &Row<'_>) -> rusqlite::Result<TranscriptInfo> {
     })
 }
 
-/// Returns the items of a folder that contain all words, or words that begin with them, best first.
+/// Searches the transcripts of a folder's sessions for items that contain every word, or a longer word that begins with
+/// it. Best matches first.
 pub(crate) fn search(
     database: &Database,
     root: &Path,

@@ -1,4 +1,5 @@
-//! Locks of sessions: one process at a time appends to a transcript. The system releases the lock when the process ends.
+//! Locks of sessions: one process at a time appends to a transcript. The system releases the lock when the process
+//! ends.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read, Seek, Write};

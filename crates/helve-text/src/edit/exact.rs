@@ -28,8 +28,8 @@ pub(super) fn apply(
             return Err(ambiguous_refusal(view, &finder, first));
         }
         check_new_text(view, first, edit)?;
-        if let Some(refusal) =
-            cut_word_refusal(view, first, edit).or_else(|| already_inserted(view, first, edit))
+        if let Some(refusal) = cut_word_refusal(view, first, edit)
+            .or_else(|| repeated_insertion_refusal(view, first, edit))
         {
             return Err(refusal);
         }
@@ -54,8 +54,9 @@ pub(super) fn apply(
     write::write(view, blocks, Tolerances::NONE).map(Some)
 }
 
-/// Whether `old` starts inside or right after the indentation of a line, and the intended indentation is unclear. That is
-/// so if the edit would append the following line to `new`, or if later lines of `new` are indented less than that line.
+/// Whether `old` starts inside or right after the indentation of a line, and the intended indentation is unclear. It is
+/// unclear if the next line of the file would be joined to `new`, if `old` quotes only a part of the indentation, or if
+/// a later line of `new` is indented less than the line that `old` starts in.
 fn splits_indentation(view: &View<'_>, at: usize, edit: &Edit<'_>) -> bool {
     let line = view.line_at(at);
     let lead = split_line(view.line(line)).lead;
@@ -69,8 +70,8 @@ fn splits_indentation(view: &View<'_>, at: usize, edit: &Edit<'_>) -> bool {
     let mut later_lines =
         edit.new.split('\n').skip(1).filter(|line| !is_blank_line(line)).peekable();
     let is_one_line = !edit.old.trim_end().contains('\n');
-    // `old` may start with two of four spaces because the model believes that the file indents by two. Then it is unclear
-    // how the later lines are to be indented.
+    // `old` may start with two of four spaces because the model believes that the file indents by two. Then it is
+    // unclear how the later lines are to be indented.
     let quotes_part_of_indent = edit.old.starts_with([' ', '\t']) && later_lines.peek().is_some();
     joins_next
         || is_one_line && (quotes_part_of_indent || later_lines.any(|line| !line.starts_with(lead)))
@@ -99,8 +100,8 @@ fn check_new_text(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Result<(), Edi
     text.fault().map_or(Ok(()), |fault| Err(EditRefusal::Faulty(fault)))
 }
 
-/// Refuses an edit like `get` → `getUserById` in `getUser()`, which would give `getUserByIdUser()`. Here `old` ends in the
-/// middle of a word of the file, and `new` has the whole word. The rest of the word would be in the file twice.
+/// Refuses an edit like `get` → `getUserById` in `getUser()`, which would give `getUserByIdUser()`. Here `old` ends in
+/// the middle of a word of the file, and `new` has the whole word. The rest of the word would be in the file twice.
 fn cut_word_refusal(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
     let (before, after) = (&view.text()[..at], &view.text()[at + edit.old.len()..]);
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
@@ -143,7 +144,7 @@ fn ends_with_word(text: &str, word: &str) -> bool {
 }
 
 /// Refuses an insertion if the inserted text is already there, because the same edit was sent before.
-fn already_inserted(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
+fn repeated_insertion_refusal(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
     let (text, end) = (view.text(), at + edit.old.len());
     let new = edit.new.trim_end_matches('\n');
     let old = edit.old.trim_end_matches('\n');
@@ -174,11 +175,11 @@ fn ambiguous_refusal(view: &View<'_>, finder: &Finder<'_>, first: usize) -> Edit
     let text = view.text().as_bytes();
     let separate_count = finder.find_iter(text).count();
     let overlapping = finder.find(&text[first + 1..]).map(|second| first + 1 + second);
-    let (lines, count) = match overlapping {
+    let (starts, count) = match overlapping {
         Some(second) if separate_count == 1 => (vec![first, second], 2),
         Some(_) | None => (finder.find_iter(text).take(MAX_LISTED).collect(), separate_count),
     };
-    let lines = lines.into_iter().map(|start| view.line_at(start) + 1).collect();
+    let lines = starts.into_iter().map(|start| view.line_at(start) + 1).collect();
     EditRefusal::Ambiguous { lines, count, tolerances: Tolerances::NONE }
 }
 

@@ -34,8 +34,8 @@ impl AmbiguousDepth {
             .then_some(AmbiguousDepth { quoted: quoted.len(), actual: actual.len(), step: step? })
     }
 
-    /// Whether a new line at this depth suggests that the quoted text has another indentation width than the file. If the
-    /// file has 4 spaces per level and the new line is nested by 2, the quoted text probably has 2 per level.
+    /// Whether a new line at this depth suggests that the quoted text has another indentation width than the file. If
+    /// the file has 4 spaces per level and the new line is nested by 2, the quoted text probably has 2 per level.
     fn is_rescaled(&self, lead: &str) -> bool {
         let nested = lead.len().abs_diff(self.quoted);
         nested > 0
@@ -190,7 +190,8 @@ impl IndentMapping {
         }
     }
 
-    /// Whether an indentation would mix tabs and spaces although no quoted line mixes them, so that its depth is unknown.
+    /// Whether an indentation would mix tabs and spaces although no quoted line mixes them, so that its depth is
+    /// unknown.
     fn mixes_tabs_and_spaces(&self, prefix: &str, lead: &str) -> bool {
         let is_quoted = |blank: char| self.file_indents.keys().any(|lead| lead.contains(blank));
         let mixed = |one: char, other: char| {

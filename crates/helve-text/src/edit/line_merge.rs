@@ -22,7 +22,7 @@ pub(super) fn merge(
 ) -> Result<Block, EditRefusal> {
     let (old_head, old_tail) = find::blank_margins(all_old);
     let (new_head, new_tail) = find::blank_margins(all_new);
-    // Blank lines at the edges that are quoted but missing in the file are dropped from the result too.
+    // Blank lines at the edges that are quoted but missing from the file are dropped from the result too.
     let head = if candidate.quoted.start > 0 { old_head.min(new_head) } else { 0 };
     let tail = if candidate.quoted.end < all_old.len() { old_tail.min(new_tail) } else { 0 };
     let tail = tail.min(all_new.len() - head);
@@ -361,7 +361,8 @@ fn pair_lines(old: &[LineParts<'_>], new: &[LineParts<'_>]) -> Vec<Option<usize>
         .iter()
         .map(|new| old.iter().map(|old| similarity(old.body, new.body)).collect())
         .collect();
-    // `best[new_index][old_index]` is the highest total similarity of the lines from `new_index` and `old_index` on, paired in order.
+    // `best[new_index][old_index]` is the highest total similarity of the lines from `new_index` and `old_index` on,
+    // paired in order.
     let mut best = vec![vec![0.0_f64; old.len() + 1]; new.len() + 1];
     for new_index in (0..new.len()).rev() {
         for old_index in (0..old.len()).rev() {

@@ -16,7 +16,8 @@ pub fn collapse_overwritten(text: &str) -> String {
     shown
 }
 
-/// Does the same as [`collapse_overwritten`] for output that arrives in pieces. A line is final when its newline arrives.
+/// Does the same as [`collapse_overwritten`] for output that arrives in pieces. A line is final when its newline
+/// arrives.
 ///
 /// Supports carriage return, backspace, and the sequences that erase in a line or move along it. Every character counts
 /// as one column. Other sequences and control characters are dropped.

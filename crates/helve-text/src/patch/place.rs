@@ -47,8 +47,8 @@ pub enum PatchedLineEnd {
     Newline,
     /// The file ends with this line, without a newline.
     None,
-    /// The same as after the last line of the file: the hunk marks both its old and its new text as without a final newline,
-    /// so it does not change the ending.
+    /// The same as after the last line of the file: the hunk marks both its old and its new text as without a final
+    /// newline, so it does not change the ending.
     Unchanged,
 }
 

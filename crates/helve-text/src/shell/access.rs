@@ -8,8 +8,8 @@ use super::{
     expand, fragments, programs, variables,
 };
 
-/// How a script uses paths like `/dev/stdout`. Opening such a path for writing gives write access to the file behind the
-/// descriptor, even if the descriptor was opened for reading.
+/// How a script uses paths like `/dev/stdout`. Opening such a path for writing gives write access to the file behind
+/// the descriptor, even if the descriptor was opened for reading.
 #[derive(Clone, Debug, Default)]
 pub(super) struct StdStreams {
     /// The path, like `/dev/stdout`, through which the script opened standard output or error again.

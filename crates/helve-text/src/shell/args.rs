@@ -340,8 +340,8 @@ impl ArgParser<'_> {
         self.operands.push(operand);
     }
 
-    /// Assigns roles to all operands. A word that may become several words or none shifts the operands after it, so each
-    /// word gets every role that it may have.
+    /// Assigns roles to all operands. A word that may become several words or none shifts the operands after it, so
+    /// each word gets every role that it may have.
     fn assign_roles(&mut self) {
         let operands = std::mem::take(&mut self.operands);
         let spec = self.parsed.spec;

@@ -19,8 +19,8 @@ const HARMLESS_SET_OPTIONS: &[&str] =
     &["pipefail", "errexit", "nounset", "xtrace", "verbose", "noclobber"];
 /// Flags of `set` that do not change what later commands mean.
 const HARMLESS_SET_LETTERS: &str = "euxvnCfb";
-/// Flags of `declare` after which a variable still holds the assigned text. The others make a reference (`-n`), a number
-/// (`-i`), an associative array (`-A`) or an exported variable (`-x`), or convert the case (`-l`, `-u`).
+/// Flags of `declare` after which a variable still holds the assigned text. The others make a reference (`-n`), a
+/// number (`-i`), an associative array (`-A`) or an exported variable (`-x`), or convert the case (`-l`, `-u`).
 const HARMLESS_DECLARE_LETTERS: &str = "garpfFt";
 
 /// Builtins whose operands zsh and the Korn shell evaluate as arithmetic, which may run commands: `exit 'a[$(x)]'`.

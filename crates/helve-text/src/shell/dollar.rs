@@ -76,7 +76,7 @@ impl Parser<'_> {
     }
 
     /// Parses `<(…)` or `>(…)`.
-    pub(super) fn process(&mut self) -> Result<Piece, ParseError> {
+    pub(super) fn process_substitution(&mut self) -> Result<Piece, ParseError> {
         self.reject_in_posix()?;
         self.count_node()?;
         self.next();

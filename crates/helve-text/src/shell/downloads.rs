@@ -86,8 +86,8 @@ fn cloned_name(address: &str) -> Option<String> {
     (!name.is_empty() && name != "." && name != "..").then(|| name.to_string())
 }
 
-/// Returns the names under which wget may save a file, with and without percent-decoding: `http://h/a%20b?c` → `a%20b?c`,
-/// `a b?c`.
+/// Returns the names under which wget may save a file, with and without percent-decoding: `http://h/a%20b?c` →
+/// `a%20b?c`, `a b?c`.
 fn wget_file_names(address: &str) -> Vec<String> {
     let without_fragment = address.split('#').next().unwrap_or(address);
     let (path, query) = match without_fragment.split_once('?') {
@@ -101,8 +101,8 @@ fn wget_file_names(address: &str) -> Vec<String> {
     with_decoded(format!("{name}{query}"))
 }
 
-/// Returns the paths under which wget may save a file if it creates folders: with the host or without, and with or without
-/// the first folders of the URL, like `h/a/x`, `a/x` and `x` for `http://h/a/x`.
+/// Returns the paths under which wget may save a file if it creates folders: with the host or without, and with or
+/// without the first folders of the URL, like `h/a/x`, `a/x` and `x` for `http://h/a/x`.
 fn wget_paths(address: &str) -> Vec<String> {
     const MAX_FOLDERS: usize = 16;
     let address = address.split_once("://").map_or(address, |(_, rest)| rest);

@@ -217,8 +217,8 @@ impl Walker<'_> {
         if simple.redirects.iter().all(Redirect::cannot_fail) {
             *state = after;
         } else {
-            // `join` clears `if_cd_succeeds`, which only matters for a command after `&&`. That command does not run if a
-            // redirect fails.
+            // `join` clears `if_cd_succeeds`, which only matters for a command after `&&`. That command does not run if
+            // a redirect fails.
             let if_cd_succeeds = after.if_cd_succeeds.clone();
             state.join(&after);
             state.if_cd_succeeds = if_cd_succeeds;

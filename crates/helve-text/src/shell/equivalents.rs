@@ -1,4 +1,5 @@
-//! Finds equivalent commands, like `npm install` for `npm i`. `equivalents.txt` lists them; its header explains the format.
+//! Finds equivalent commands, like `npm install` for `npm i`. `equivalents.txt` lists them; its header explains the
+//! format.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;

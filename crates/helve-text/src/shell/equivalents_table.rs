@@ -181,8 +181,8 @@ fn alternatives(text: &str) -> Vec<Vec<String>> {
     all
 }
 
-/// If a command starts with the words of `start`, returns their indices. Flags between them are skipped, and so is a word
-/// after a flag, which may be its value: `npm --prefix d add` starts with `npm add`.
+/// If a command starts with the words of `start`, returns their indices. Flags between them are skipped, and so is a
+/// word after a flag, which may be its value: `npm --prefix d add` starts with `npm add`.
 fn match_start(words: &Words, start: &[String]) -> Option<Vec<usize>> {
     let mut matched = vec![0];
     let mut at = 1;

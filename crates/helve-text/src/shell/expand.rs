@@ -55,8 +55,8 @@ pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<Strin
     raw.pieces.iter().filter_map(pattern).collect()
 }
 
-/// Expands a word in a redirect, test or here-string to a single word. There the shell does no brace expansion, splitting
-/// or globbing.
+/// Expands a word in a redirect, test or here-string to a single word. There the shell does no brace expansion,
+/// splitting or globbing.
 pub(super) fn single_word(pieces: &[Piece], shown: &str, state: &ShellState) -> Word {
     let items: Vec<Item<'_>> = pieces.iter().flat_map(brace_items).collect();
     let joined: Vec<Fragment> = fields::expand(&items, state).into_iter().flatten().collect();

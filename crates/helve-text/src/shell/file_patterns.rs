@@ -19,8 +19,8 @@ const MAX_ALTERNATIVES: usize = 32;
 
 const MAX_PATH_BYTES: usize = 4_096;
 
-/// Treats `value` as a file name or a glob, as written and in lower case. Returns the named file, or a secret file that the
-/// glob matches. A glob that matches nearly everything is ignored.
+/// Treats `value` as a file name or a glob, as written and in lower case. Returns the named file, or a secret file that
+/// the glob matches. A glob that matches nearly everything is ignored.
 pub(super) fn files_selected_by(value: &str) -> Vec<Word> {
     if value.starts_with('!') {
         return Vec::new();

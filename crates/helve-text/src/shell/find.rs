@@ -109,7 +109,8 @@ impl LineFilter {
 /// Where a `find` command searches, and which files it selects.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FindSearch {
-    /// The working directory of the commands that get the results. In another directory, the same paths are other files.
+    /// The working directory of the commands that get the results. In another directory, the same paths are other
+    /// files.
     pub(super) result_dirs: PossibleDirs,
     /// The working directory of `find` itself.
     find_dirs: PossibleDirs,

@@ -142,8 +142,8 @@ impl ArgParser<'_> {
         }
     }
 
-    /// Parses a flag that is not listed. The program may read it as an abbreviation of a longer flag. Either way, a rule that
-    /// allows the command must spell out this word.
+    /// Parses a flag that is not listed. The program may read it as an abbreviation of a longer flag. Either way, a
+    /// rule that allows the command must spell out this word.
     fn parse_unlisted_flag(&mut self, at: usize, name: &str, has_value: bool) {
         let spec = self.parsed.spec;
         let longer: Vec<&str> = spec.abbreviated(name).collect();
@@ -210,8 +210,8 @@ impl ArgParser<'_> {
         }
     }
 
-    /// After a module that `programs.txt` lists, as in `python -m pytest`, continues with its spec. Any other module gets all
-    /// remaining words.
+    /// After a module that `programs.txt` lists, as in `python -m pytest`, continues with its spec. Any other module
+    /// gets all remaining words.
     fn enter_module(&mut self, role: ArgRole, flag: &str, value: &str) {
         if role != ArgRole::Module {
             return;

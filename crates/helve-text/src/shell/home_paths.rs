@@ -5,8 +5,8 @@ use super::{ProgramRun, ShellContext, WordRole};
 /// How rules may write the home directory.
 pub(super) const HOME_SPELLINGS: [&str; 3] = ["~", "$HOME", "${HOME}"];
 
-/// Returns a text with each path in the home directory as rules may write it: `/home/me/x` → `~/x`, `$HOME/x`, `${HOME}/x`.
-/// The list is empty if the text has no such path.
+/// Returns a text with each path in the home directory as rules may write it: `/home/me/x` → `~/x`, `$HOME/x`,
+/// `${HOME}/x`. The list is empty if the text has no such path.
 pub(super) fn home_spellings(text: &str, context: &ShellContext) -> Vec<String> {
     let home = context.home.as_deref().unwrap_or("").trim_end_matches('/');
     if home.len() < 2 || !text.contains(home) {

@@ -1,9 +1,9 @@
 //! Files that a script mentions and may open, although it is not visible which command opens them.
 //!
-//! In `set -- .env; cat "$1"`, it is unknown which file `cat` opens, but the name of the file is visible. There are many
-//! such detours: variables, arrays, defaults, pipes, evaluated text. So if anything in a script is only known at run time,
-//! every word of the script may be a file that it opens. In every other script, only texts that a program gets through its
-//! environment or its standard input may be such files.
+//! In `set -- .env; cat "$1"`, it is unknown which file `cat` opens, but the name of the file is visible. There are
+//! many such detours: variables, arrays, defaults, pipes, evaluated text. So if anything in a script is only known at
+//! run time, every word of the script may be a file that it opens. In every other script, only texts that a program
+//! gets through its environment or its standard input may be such files.
 
 use std::collections::{BTreeSet, HashSet};
 

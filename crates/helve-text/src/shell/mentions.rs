@@ -15,8 +15,9 @@ impl ProgramRun {
         names::rule_alias(&name).map(str::to_string)
     }
 
-    /// Returns the programs that are mentioned in the arguments of an unknown program, in code for an interpreter, in words
-    /// of a known program that are not listed as harmless, or in the values of variables. The command may run any of these.
+    /// Returns the programs that are mentioned in the arguments of an unknown program, in code for an interpreter, in
+    /// words of a known program that are not listed as harmless, or in the values of variables. The command may run any
+    /// of these.
     pub fn mentioned_programs(&self) -> Vec<String> {
         let mut mentioned = Vec::new();
         let risky = self.words_that_may_run();
@@ -44,8 +45,8 @@ impl ProgramRun {
         mentioned
     }
 
-    /// Returns the indices of the words that are not listed as harmless. The value of such a flag is included, and so are
-    /// all words after such a subcommand.
+    /// Returns the indices of the words that are not listed as harmless. The value of such a flag is included, and so
+    /// are all words after such a subcommand.
     fn words_that_may_run(&self) -> Vec<usize> {
         let may_run = |risk: &&Risk| match risk.kind {
             RiskKind::Unlisted | RiskKind::Runs => true,

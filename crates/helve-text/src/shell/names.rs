@@ -49,8 +49,8 @@ pub(super) enum NameGroup {
     FlagWithoutValue,
     /// A package manager whose `run` only runs scripts of the project.
     ScriptRunner,
-    /// A subcommand of a package manager or a [`NameGroup::SubcommandProgram`] whose operands are names, not programs to
-    /// run, like `install`.
+    /// A subcommand of a package manager or a [`NameGroup::SubcommandProgram`] whose operands are names, not programs
+    /// to run, like `install`.
     SubcommandTakingNames,
     /// A program whose operands are names, not programs to run.
     ProgramTakingNames,

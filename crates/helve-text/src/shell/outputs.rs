@@ -1,4 +1,5 @@
-//! Files and folders that a program writes to because of a flag like `--output`, whether or not `programs.txt` lists it.
+//! Files and folders that a program writes to because of a flag like `--output`, whether or not `programs.txt` lists
+//! it.
 //!
 //! Only rules that deny changing such a file count, so a flag that means something else to a program does no harm: its
 //! value would have to be the path of a denied file.

@@ -54,8 +54,8 @@ fn targets_other_machine(walker: &Walker<'_>, run: usize) -> bool {
 }
 
 /// Records files of this machine in an argument about a container or another machine: the source of a mount, the values
-/// of some flags, and addresses like `file://x`. Relative paths count too, because the working directory is often mounted
-/// in the container.
+/// of some flags, and addresses like `file://x`. Relative paths count too, because the working directory is often
+/// mounted in the container.
 fn record_host_paths(walker: &mut Walker<'_>, text: &str, state: &ShellState, run: usize) {
     let words = &walker.script.runs[run].words;
     let shown: Vec<&str> = words.iter().map(Word::shown).collect();
@@ -160,8 +160,8 @@ pub(super) fn record_filter_rule(
 /// Returns the parts of a word that may be paths: `src`, `--out=/x`, `-I/x`, `/a:/b`, `x.txt#label`.
 pub(super) fn paths_in(text: &str) -> Vec<&str> {
     let is_flag = text.starts_with('-') && text != "-";
-    // Where a path may begin: `--file=x`, `a@x`, `-fx`, `--out/x`. The rest of the word from there is one candidate. Its
-    // pieces between separators (`/a:/b`) are further ones, added below.
+    // Where a path may begin: `--file=x`, `a@x`, `-fx`, `--out/x`. The rest of the word from there is one candidate.
+    // Its pieces between separators (`/a:/b`) are further ones, added below.
     let mut starts: Vec<usize> = match is_flag {
         true => text.find('/').filter(|_| !text.contains('=')).into_iter().collect(),
         false => vec![0],
@@ -231,8 +231,8 @@ fn host_follows(text: &str, at: usize) -> bool {
         && scheme.is_some_and(|it| it.ends_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
-/// Returns the absolute path after a scheme like `file:`. In `file://host/x` that is `/host/x`; [`path_after_host`] returns
-/// `/x`.
+/// Returns the absolute path after a scheme like `file:`. In `file://host/x` that is `/host/x`; [`path_after_host`]
+/// returns `/x`.
 fn path_in_address(text: &str) -> Option<&str> {
     let lower = text.to_ascii_lowercase();
     let schemes = ["file:", "fileb:", "unix:", "sqlite:"].into_iter();

@@ -140,8 +140,8 @@ pub(super) struct ProgramSpec {
     pub(super) default_command: Option<&'static str>,
     /// The file that is written if the command names none.
     pub(super) default_output: Option<&'static str>,
-    /// Flags with which the program writes a file that it does not name, and that file. The path is relative to the last
-    /// operand.
+    /// Flags with which the program writes a file that it does not name, and that file. The path is relative to the
+    /// last operand.
     pub(super) writes_with: Vec<(&'static str, &'static str)>,
     /// The command whose arguments follow `--`.
     pub(super) rest_as: Option<&'static str>,

@@ -7,8 +7,9 @@ use super::state::ShellState;
 use super::walk::Walker;
 use super::{AccessKind, RiskKind, TreeFilter, Word, WordRole, path_args, rough_scan};
 
-/// Records the paths in words that are not listed as harmless, and in the words after such flags, which may be their
-/// values. This way, rules that deny reading a file apply no matter what the program does with the file.
+/// Records the paths in words that are not listed as harmless. If such a word is a flag, the word after it is included,
+/// because it may be the flag's value. This way, rules that deny reading a file apply no matter what the program does
+/// with the file.
 pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
     const MAX_WORDS: usize = 64;
     let risks = walker.script.runs[call.run].risks.clone();
@@ -73,8 +74,8 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
     }
 }
 
-/// Returns the words of the commands in the value of a flag that runs programs. The value is in the same word as the flag
-/// or in the next word.
+/// Returns the words of the commands in the value of a flag that runs programs. The value is in the same word as the
+/// flag or in the next word.
 fn commands_in_value(call: &Invocation<'_>, at: usize, flag: &str) -> Vec<String> {
     let text = |at: usize| call.words.get(at).map_or("", Word::shown);
     let attached = text(at).strip_prefix(flag).filter(|it| !it.is_empty());

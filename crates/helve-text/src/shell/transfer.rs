@@ -130,8 +130,8 @@ fn target_text(target: &FileTarget) -> &str {
     }
 }
 
-/// Returns the backups that an in-place edit of a file makes: `d/a.bak` for `sed -i.bak … d/a`. In a suffix with `*`, each
-/// `*` stands for the file's name: `d/old_a` for `sed -i'old_*' … d/a`.
+/// Returns the backups that an in-place edit of a file makes: `d/a.bak` for `sed -i.bak … d/a`. In a suffix with `*`,
+/// each `*` stands for the file's name: `d/old_a` for `sed -i'old_*' … d/a`.
 pub(super) fn backups(args: &ParsedArgs, file: &Word) -> Vec<Word> {
     let is_suffix = |it: &&Argument| {
         it.role == ArgRole::Text

@@ -1,8 +1,8 @@
 //! Values that a variable probably holds, because they are visible in the script.
 //!
-//! The analysis treats arrays, positional parameters and variables that `read` sets as unknown. But if the script sets such
-//! a variable in one place only, the variable stands for the texts there: `.env` in `f=(.env); cat "${f[@]}"`. A program that
-//! gets the variable is assumed to access these files, besides unknown ones.
+//! The analysis treats arrays, positional parameters and variables that `read` sets as unknown. But if the script sets
+//! such a variable in one place only, the variable stands for the texts there: `.env` in `f=(.env); cat "${f[@]}"`. A
+//! program that gets the variable is assumed to access these files, besides unknown ones.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ use super::state::{ShellState, Value};
 use super::walk::Walker;
 use super::{Word, expand};
 
-/// Maximum number of texts that a word may stand for. Further texts are ignored; as words of the script they still count as
-/// files that it mentions.
+/// Maximum number of texts that a word may stand for. Further texts are ignored; as words of the script they still
+/// count as files that it mentions.
 const MAX_TEXTS: usize = 64;
 
 /// For each variable, the texts that the script assigns to it. The elements of the array `f` belong to the name `f[@]`.

@@ -348,8 +348,8 @@ impl<'a> Walker<'a> {
         self.record_arithmetic(&raw.pieces, &raw.shown, state);
     }
 
-    /// Walks `b` and `c` of `a && b || c`. Before the first `||`, a command only runs if all earlier ones succeeded. After it,
-    /// each of the earlier ones may or may not have run.
+    /// Walks `b` and `c` of `a && b || c`. Before the first `||`, a command only runs if all earlier ones succeeded.
+    /// After it, each of the earlier ones may or may not have run.
     fn walk_and_or(
         &mut self,
         rest: &[(Connector, Node)],

@@ -65,7 +65,7 @@ impl Parser<'_> {
                 (WordContext::Word | WordContext::Operand, '<' | '>')
                     if self.is_process_substitution() =>
                 {
-                    pieces.push(self.process()?);
+                    pieces.push(self.process_substitution()?);
                     continue;
                 }
                 (WordContext::Word, c) if ends_word(c) => break,
@@ -138,7 +138,8 @@ impl Parser<'_> {
         Ok(pieces)
     }
 
-    /// Parses one character inside double quotes or a here-document. A backslash only escapes the characters in `escapable`.
+    /// Parses one character inside double quotes or a here-document. A backslash only escapes the characters in
+    /// `escapable`.
     pub(super) fn quoted_char(
         &mut self,
         pieces: &mut Vec<Piece>,

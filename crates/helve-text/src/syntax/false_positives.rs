@@ -11,8 +11,8 @@ pub(super) fn drop_false_positives(language: Language, text: &str, errors: &mut 
             }
         }
         Language::C | Language::Cpp => {
-            // Code with macros confuses the grammar. Two kinds of errors are reliable: brackets if they are unbalanced, and
-            // otherwise missing semicolons after statements that cannot be macros.
+            // Code with macros confuses the grammar. Two kinds of errors are reliable: brackets if they are unbalanced,
+            // and otherwise missing semicolons after statements that cannot be macros.
             let has_balanced_brackets = has_balanced_brackets(text);
             errors.retain(|located| {
                 if has_balanced_brackets {

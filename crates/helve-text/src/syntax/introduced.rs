@@ -83,8 +83,8 @@ impl EditSides<'_> {
         new_errors
     }
 
-    /// Moves the error of a missing closing bracket to the change that removed the bracket. Grammars report the error far
-    /// below the change.
+    /// Moves the error of a missing closing bracket to the change that removed the bracket. Grammars report the error
+    /// far below the change.
     fn point_at_change(&self, located: &mut LocatedError) {
         let SyntaxErrorKind::Missing(what) = &located.error.kind else { return };
         let pair = match what.as_str() {

@@ -33,7 +33,7 @@ pub(super) fn encode(text: &str, out: &mut String) {
 
 /// Returns a path as a careless server might interpret it: characters are decoded up to three times, backslashes count
 /// as slashes, `..;x` counts as `..`, and dot segments are removed last.
-pub(super) fn most_decoded(path: &str) -> String {
+pub(super) fn decode_leniently(path: &str) -> String {
     let mut bytes = path.as_bytes().to_vec();
     for _ in 0..3 {
         let mut next = Vec::with_capacity(bytes.len());

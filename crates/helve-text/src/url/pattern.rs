@@ -77,7 +77,7 @@ impl UrlPattern {
         let (path, query) = url.path_and_query();
         let matches_path = self.path.as_deref().is_none_or(|pattern| {
             star_match(pattern, &with_query(path, query))
-                && star_match(pattern, &with_query(&path::most_decoded(path), query))
+                && star_match(pattern, &with_query(&path::decode_leniently(path), query))
         });
         self.scheme.is_none_or(|scheme| scheme == url.scheme())
             && self.port_matches(url)
@@ -91,7 +91,7 @@ impl UrlPattern {
         let (path, query) = url.path_and_query();
         let matches_path = self.path.as_deref().is_none_or(|pattern| {
             let pattern = pattern.to_lowercase();
-            let decoded = path::most_decoded(path);
+            let decoded = path::decode_leniently(path);
             [path, &decoded].iter().any(|path| {
                 let path = path.to_lowercase();
                 let texts = [
@@ -120,7 +120,8 @@ impl UrlPattern {
         matches_port && matches_host && matches_path
     }
 
-    /// Whether the pattern names a single host or a range of addresses, rather than every name or the names of a domain.
+    /// Whether the pattern names a single host or a range of addresses, rather than every name or the names of a
+    /// domain.
     pub fn names_host(&self) -> bool {
         match &self.host {
             HostPattern::Exact(_) | HostPattern::Ipv4(_) => true,
@@ -272,7 +273,8 @@ fn parse_host(host: &str) -> Result<HostPattern, UrlError> {
     if labels.iter().all(is_number) && labels.first().is_some_and(has_number) {
         return Ok(HostPattern::Ipv4(labels));
     }
-    // `docs.rs*` before a path would also match other top-level domains.
+    // `docs.rs*/x` is refused, because its `*` would also match other top-level domains. Without a path, `docs.rs*`
+    // means every path of `docs.rs` and does not get here.
     match labels.last() {
         Some(last) if last.contains('*') && last != "*" => Err(UrlError::BadHost),
         Some(_) | None => Ok(HostPattern::Labels(labels)),

@@ -27,8 +27,8 @@ pub(super) enum LineIndex {
 
 /// Lines of a text whose bytes are the same as the text, apart from a byte-order mark.
 ///
-/// Most edits look up only a few lines. Counting newlines is much faster than listing all line starts, so the list is made
-/// only after many lookups.
+/// Most edits look up only a few lines. Counting newlines is much faster than listing all line starts, so the list is
+/// made only after many lookups.
 #[derive(Debug, Clone)]
 pub(super) struct PlainLines {
     pub(super) bom_len: usize,

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::SHELL_TERMS;
 use super::foreign;
 use crate::ops::shell::{RunRequest, RunWait, run};
-use crate::words::shell::{finished, run_error};
+use crate::words::shell::{run_answer, run_error};
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -30,7 +30,7 @@ pub(super) struct Args {
     /// Give it a terminal that the process tool can type into; implies run_in_background
     #[serde(default)]
     terminal: bool,
-    /// Ask the user to run it outside the sandbox, after the sandbox made it fail; say why in description
+    /// Ask the user to allow running it outside the sandbox, after the sandbox made it fail; say why in description
     #[serde(default)]
     outside_sandbox: bool,
 }
@@ -79,7 +79,7 @@ impl Tool for BashTool {
             outside_sandbox: args.outside_sandbox,
         };
         match run(ctx, request).await {
-            Ok(run) => Ok(finished(&run, ctx, &SHELL_TERMS)),
+            Ok(run) => Ok(run_answer(&run, ctx, &SHELL_TERMS)),
             Err(error) => Err(run_error(&error, &SHELL_TERMS)),
         }
     }

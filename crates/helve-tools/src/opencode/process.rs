@@ -81,7 +81,11 @@ impl Tool for ProcessTool {
             return Ok(list_text(&list(ctx).await?));
         };
         let Some(id) = args.id.as_deref() else {
-            return Err(missing_parameter(args.action, "id", "the handle; list shows them"));
+            return Err(missing_parameter(
+                args.action,
+                "id",
+                "the handle; the action `list` shows all handles",
+            ));
         };
         let limits = ctx.limits();
         // The output gets half of the limits; the rest is for the sentences after it.
@@ -108,7 +112,7 @@ impl Tool for ProcessTool {
     }
 }
 
-/// Builds the request for one program. Returns `None` for the action `list`, which is about all programs.
+/// Builds the request for one program. Returns `None` for the action `list`, which concerns all programs.
 fn request(args: &Args) -> Result<Option<ProcessRequest>, ToolError> {
     let cursor = args.cursor;
     Ok(Some(match args.action {

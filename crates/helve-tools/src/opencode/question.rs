@@ -97,7 +97,7 @@ fn question(args: QuestionArgs) -> Question {
         question: args.question,
         // Without options, an answer can only be written.
         accepts_text: args.custom.unwrap_or(true) || options.is_empty(),
-        is_multiple: args.multiple,
+        allows_several: args.multiple,
         options,
         ..Question::default()
     }

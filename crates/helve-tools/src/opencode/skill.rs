@@ -25,7 +25,7 @@ const NOTE_CHARS: usize = 100;
 const MAX_FILES: usize = 10;
 
 pub(super) struct SkillTool {
-    /// The skills in the description. It never changes, so that the provider's cache stays valid.
+    /// The skills that the tool's description lists. The list never changes, so that the provider's cache stays valid.
     pub(super) listed: Vec<SkillInfo>,
     pub(super) source: Arc<dyn SkillSource>,
 }
@@ -86,8 +86,8 @@ fn answer(skill: &SkillInfo, files: &SkillFiles) -> ToolOutput {
         .with_metadata("dir", folder.into_owned())
 }
 
-/// Lists the skills with their descriptions. If the list is too long, all descriptions are cut to the same length, and if
-/// even the names do not fit, the last skills are left out.
+/// Lists the skills with their descriptions. If the list is too long, all descriptions are cut to the same length, and
+/// if even the names do not fit, the last skills are left out.
 fn list(skills: &[SkillInfo]) -> String {
     // Each line also has `- `, `: ` and a line feed.
     let name_chars: usize = skills.iter().map(|skill| skill.name.chars().count() + 5).sum();

@@ -82,7 +82,9 @@ impl Tool for TaskTool {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let tasks = ctx.tasks(&*self.agents);
         let id = || {
-            let missing = || missing("task_id", "the id from an earlier answer; list shows them");
+            let missing = || {
+                missing("task_id", "the id from an earlier answer; the action `list` shows all ids")
+            };
             args.task_id.as_deref().ok_or_else(missing)
         };
         match args.action {

@@ -86,8 +86,8 @@ pub(crate) enum NewEntryKind {
     Folder,
 }
 
-/// Gets permission to load the files that a call changes, or that its preview compares. If loading them already needs an ask,
-/// the call asks for reading and changing at once, and the permit contains the grant to change them too.
+/// Gets permission to load the files that a call changes, or that its preview compares. If loading them already needs
+/// an ask, the call asks for reading and changing at once, and the permit contains the grant to change them too.
 pub(crate) async fn permit_loading<'c>(
     ctx: &'c ToolContext,
     key: &'static str,

@@ -21,7 +21,7 @@ use super::change::syntax::{self, Draft, IntroducedError};
 use super::change::{
     ChangeError, EditSettings, SyntaxPolicy, new_path, permit_loading, refuse_faulty_text,
 };
-use super::missing::{OtherSpelling, describe_missing, resolve_in_any_spelling};
+use super::missing::{GivenSpelling, describe_missing, resolve_in_any_spelling};
 
 /// Replacements in one file.
 pub(crate) struct EditRequest<'a> {
@@ -32,7 +32,7 @@ pub(crate) struct EditRequest<'a> {
     pub(crate) order: EditOrder,
 }
 
-/// Replace `old` by `new`, in one place or everywhere.
+/// Replaces `old` with `new`, in one place or everywhere.
 pub(crate) struct Replacement {
     /// The file that the call names for this replacement. It must be the file of the request.
     pub(crate) path: Option<String>,
@@ -54,7 +54,7 @@ pub(crate) enum EditOrder {
 /// A file that was edited or created.
 pub(crate) struct Edited {
     pub(crate) display_path: String,
-    pub(crate) other_spelling: Option<OtherSpelling>,
+    pub(crate) other_spelling: Option<GivenSpelling>,
     pub(crate) created: bool,
     /// Whether the file had changed after the session read it. The quoted text was still there.
     pub(crate) had_changed: bool,
@@ -203,16 +203,16 @@ async fn edit_resolved(
     })
 }
 
-/// Whether an edit that the rules allow can be written as soon as it is computed: an existing file is edited, and nothing
-/// else may refuse the result.
+/// Whether an edit that the rules allow can be written as soon as it is computed: an existing file is edited, and
+/// nothing else may refuse the result.
 fn can_write_at_once(ctx: &ToolContext, settings: EditSettings, path: &Resolved) -> bool {
     path.kind() == Some(FileKind::File)
         && ctx.call.mode == CallMode::Run
         && settings.syntax != SyntaxPolicy::Refuse
 }
 
-/// Makes the replacements in an existing file. Nobody has to see them first, so the file is loaded, edited and written in
-/// one step.
+/// Makes the replacements in an existing file. Nobody has to see them first, so the file is loaded, edited and written
+/// in one step.
 async fn edit_at_once(
     ctx: &ToolContext,
     settings: EditSettings,

@@ -15,25 +15,22 @@ const MAX_SUGGESTIONS: usize = 3;
 #[derive(Debug)]
 pub(crate) struct MissingFile {
     pub(crate) display_path: String,
-    /// Whether the path is a symbolic link whose target does not exist.
+    /// Whether the path is a symbolic link that leads to no file.
     pub(crate) is_broken_link: bool,
     /// Paths of existing files that may be meant; empty if listing the directory is not allowed.
     pub(crate) similar: Vec<String>,
 }
 
-/// A file that was found under a name that looks the same as the given one.
+/// The caller's spelling of a path, if the file was found under another spelling.
 #[derive(Debug)]
-pub(crate) struct OtherSpelling {
-    /// The path that was asked for.
-    pub(crate) given: String,
-}
+pub(crate) struct GivenSpelling(pub(crate) String);
 
-/// Resolves a path. If nothing is there, and exactly one existing path differs only in kinds of spaces and quotes and in
-/// how accents are encoded, resolves that one.
+/// Resolves a path. If nothing is there, and exactly one existing path differs only in the kind of spaces or quotes, or
+/// in how accents are encoded, resolves that one.
 pub(crate) async fn resolve_in_any_spelling(
     ctx: &ToolContext,
     given: &str,
-) -> Result<(Resolved, Option<OtherSpelling>), ToolError> {
+) -> Result<(Resolved, Option<GivenSpelling>), ToolError> {
     let path = ctx.files.resolve(given).await?;
     if path.kind().is_none()
         && has_other_spellings(given)
@@ -41,7 +38,7 @@ pub(crate) async fn resolve_in_any_spelling(
     {
         let found = ctx.files.resolve(&found).await?;
         if found.kind().is_some() {
-            return Ok((found, Some(OtherSpelling { given: given.to_owned() })));
+            return Ok((found, Some(GivenSpelling(given.to_owned()))));
         }
     }
     Ok((path, None))

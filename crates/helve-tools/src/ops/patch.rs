@@ -142,7 +142,8 @@ pub(crate) async fn apply(
     Ok(PatchApplied { files: patched, inexact, diffs, applied, errors: errors.await })
 }
 
-/// Reorders sections: if a patch adds a file at a path and, later, renames the file that is there, the rename comes first.
+/// Reorders sections: if a patch adds a file at a path and, later, renames the file that is there, the rename comes
+/// first.
 async fn move_away_first(ctx: &ToolContext, files: &mut [FilePatch]) -> Result<(), PatchError> {
     for index in (0..files.len()).rev() {
         let FilePatch::Add { path: added, .. } = &files[index] else { continue };

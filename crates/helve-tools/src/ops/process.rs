@@ -125,8 +125,8 @@ async fn find(ctx: &ToolContext, id: &str) -> Result<Process, ProcessFailure> {
     found.ok_or_else(|| ProcessFailure::Unknown { id: id.into(), known })
 }
 
-/// Builds the question for a request. Typing is judged like a command that cannot be analysed. The subject for a program
-/// of another session starts with `foreign`, so that rules can treat such programs differently.
+/// Builds the question for a request. Typing is judged like a command that cannot be analysed. The subject for a
+/// program of another session starts with `foreign`, so that rules can treat such programs differently.
 fn ask(ctx: &ToolContext, process: &Process, request: &ProcessRequest) -> Ask {
     let describe = |verb: &str| format!("{verb} {}: {}", process.id.0, process.about.command);
     let verb = match request {

@@ -11,7 +11,7 @@ use helve_core::machine::{DirListing, WindowLines, WindowRequest};
 use helve_core::media::{MediaContent, MediaError, MediaFormat, Picture};
 use helve_core::{Ask, FileKind, Grant, Media, Resolved, ToolContext, ToolError, paths};
 
-use super::missing::{MissingFile, OtherSpelling, describe_missing, resolve_in_any_spelling};
+use super::missing::{GivenSpelling, MissingFile, describe_missing, resolve_in_any_spelling};
 use lines::{LinePage, PageNote};
 pub(crate) use media::document_window;
 
@@ -63,7 +63,7 @@ pub(crate) struct ReadResult {
     pub(crate) display_path: String,
     pub(crate) content: ReadContent,
     /// Set if the path was spelled differently, for example with another Unicode form.
-    pub(crate) other_spelling: Option<OtherSpelling>,
+    pub(crate) other_spelling: Option<GivenSpelling>,
 }
 
 pub(crate) enum ReadContent {

@@ -33,8 +33,8 @@ pub(crate) struct RunRequest<'a> {
 /// How long the call waits for the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RunWait {
-    /// Waits until the command ends, and kills it at the timeout. `None` is the default timeout, after which the command may
-    /// move to the background instead.
+    /// Waits until the command ends, and kills it at the timeout. `None` is the default timeout, after which the
+    /// command may move to the background instead.
     ToEnd { timeout: Option<Duration> },
     /// The call waits at most this long. A command that still runs afterwards stays in the background.
     Background { initial_wait: Duration },
@@ -68,7 +68,7 @@ pub(crate) enum RunEnding {
     /// A process waited for terminal input that cannot come, so everything was ended.
     WaitedForInput,
     Background,
-    /// The command was not finished after this time and goes on in the background.
+    /// The command was still running after this time and continues in the background.
     MovedToBackground(Duration),
 }
 

@@ -270,7 +270,7 @@ fn undone_call(change: &RecordedChange) -> UndoneCall {
     UndoneCall { session: change.session.clone(), call: change.call.clone() }
 }
 
-/// Returns the changes of a file that were made after `change` and are in effect, without those to undo, oldest first.
+/// Returns the changes to a file that were made after `change` and are in effect, without those to undo, oldest first.
 fn later_changes<'h>(
     history: &'h [RecordedChange],
     to_undo: &[RecordedChange],
@@ -331,7 +331,7 @@ struct FailedRevert<'a> {
 }
 
 impl<'a> UndoneFile<'a> {
-    /// Returns the change that takes back all changes of the file, newest first. `None` if nothing is left to do.
+    /// Returns the change that takes back all changes to the file, newest first. `None` if nothing is left to do.
     fn revert(
         &self,
         current: Option<&FileImage>,

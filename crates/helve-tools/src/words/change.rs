@@ -4,7 +4,7 @@ use helve_core::after::WrittenFile;
 use helve_core::change::AppliedChanges;
 use helve_core::commit::HardLinks;
 use helve_core::{
-    Diagnostic, DiagnosticReport, DiagnosticSeverity, ErrorKind, ToolError, UncheckedBy,
+    Diagnostic, DiagnosticReport, DiagnosticSeverity, ErrorKind, MissedCheck, ToolError,
     UncheckedReason,
 };
 use helve_text::diff::UnifiedDiff;
@@ -82,7 +82,8 @@ pub(crate) fn change_error(error: ChangeError, read_first: &str) -> ToolError {
     }
 }
 
-/// Returns the error for a file that somebody else changed after the change was computed; `diff` shows what they changed.
+/// Returns the error for a file that somebody else changed after the change was computed; `diff` shows what they
+/// changed.
 pub(crate) fn changed_meanwhile(message: &str, diff: Option<&UnifiedDiff>) -> ToolError {
     let mut message = format!("{message} Nothing was written.");
     if let Some(diff) = diff {
@@ -184,7 +185,7 @@ fn report_text(report: &DiagnosticReport) -> String {
     if *left_out > 0 {
         text.push_str(&format!("- and {left_out} more\n"));
     }
-    for UncheckedBy { program, reason } in unchecked {
+    for MissedCheck { program, reason } in unchecked {
         let why = match reason {
             UncheckedReason::Starting => "is still starting",
             UncheckedReason::Loading => "is still loading the project",
@@ -214,8 +215,8 @@ pub(crate) fn diagnostic_line(diagnostic: &Diagnostic) -> String {
     format!("{display_path}:{line}:{column}: {severity}{message}{origin}")
 }
 
-/// Returns the end of an answer that lists the syntax errors that a change introduced. Lines for which a language server
-/// reported an error are left out: its message says more.
+/// Returns the end of an answer that lists the syntax errors that a change introduced. Lines for which a language
+/// server reported an error are left out: its message says more.
 pub(crate) fn introduced_errors_text(
     errors: &[IntroducedError],
     applied: Option<&AppliedChanges>,
@@ -307,7 +308,8 @@ pub(crate) fn tolerances_text(tolerances: impl Iterator<Item = Tolerance>) -> Op
     ))
 }
 
-/// Returns the error that says why an edit was not made, and what to do. `which` is a prefix that names the edit if there are several.
+/// Returns the error that says why an edit was not made, and what to do. `which` is a prefix that names the edit if
+/// there are several.
 pub(crate) fn refused(
     display_path: &str,
     which: &str,

@@ -11,12 +11,12 @@ use crate::ops::read::lines::PageNote;
 pub(crate) fn page_note(note: &PageNote) -> String {
     match note {
         PageNote::Encoding(encoding) => format!("The encoding is {}", encoding.name()),
-        PageNote::UnclearEncoding => "The encoding is unknown, but not UTF-8".into(),
+        PageNote::UnclearEncoding => "The encoding could not be determined; it is not UTF-8".into(),
         PageNote::InvalidCharacters(1) => {
-            "1 character is invalid in this encoding and shown as \u{fffd}".into()
+            "1 character could not be decoded and is shown as \u{fffd}".into()
         }
         PageNote::InvalidCharacters(number) => {
-            format!("{number} characters are invalid in this encoding and shown as \u{fffd}")
+            format!("{number} characters could not be decoded and are shown as \u{fffd}")
         }
         PageNote::NotANotebook(why) => format!("Not a valid notebook, shown as text: {why}"),
         PageNote::Notebook { cells, language } => {
@@ -92,6 +92,10 @@ pub(crate) fn undecodable(
                 why.trim_end_matches('.')
             ),
             "The file may be damaged or truncated. Fetch or create the file again, or continue without it.",
+        ),
+        MediaError::DecoderFailed { why } => (
+            format!("{display_path} is a {name} that Helve failed to decode: {why}."),
+            "Convert the file to another format, or continue without it.",
         ),
         MediaError::TooLarge { size, limit } => (
             format!("{display_path} is a {name} of {size} bytes; the limit is {limit}."),

@@ -24,7 +24,7 @@ pub fn reason(part: &Part, verdict: &Verdict) -> String {
             format!("it may change {}, which a rule denies", code(path))
         }
         (Reason::MayRead(path), _) => {
-            format!("it may print {}, which a rule denies reading", code(path))
+            format!("it may print {}, which a rule forbids reading", code(path))
         }
         (Reason::MayOpen(path), _) => may_open(path, verdict),
         (Reason::OutsideSandbox, _) => {

@@ -42,7 +42,7 @@ pub(crate) struct ShellTerms {
 }
 
 /// Returns the answer to a command that ended or stays in the background.
-pub(crate) fn finished(run: &RunResult, ctx: &ToolContext, terms: &ShellTerms) -> ToolOutput {
+pub(crate) fn run_answer(run: &RunResult, ctx: &ToolContext, terms: &ShellTerms) -> ToolOutput {
     let saved = saved(&run.output);
     // The sentences after the output are short, so they do not count towards the limits.
     let (text, is_cut) = output_text(&run.output, saved.as_ref(), ctx.limits(), ctx.words());
@@ -120,7 +120,7 @@ fn sentences(run: &RunResult, terms: &ShellTerms) -> Vec<String> {
             process.id.0, terms.process
         )),
         RunEnding::MovedToBackground(after) => all.push(format!(
-            "not finished after {}; it goes on in the background as {}, and its end will be reported. Read its output, wait for it or end it with {}",
+            "still running after {}; it continues in the background as {}, and its end will be reported. Read its output, wait for it or end it with {}",
             elapsed(after), process.id.0, terms.process
         )),
         RunEnding::Ended | RunEnding::LeftRunning | RunEnding::LeftoversEnded => {
@@ -208,7 +208,7 @@ fn denied_call_name(call: DeniedCall) -> &'static str {
             "writing a protected file, such as the `.git` of a new repository or the settings of a program"
         }
         DeniedCall::HardLink => {
-            "writing a file that has another name (a hard link) which may not be written; a copy of the file can be written and moved over it"
+            "writing a file that is hard-linked to a protected path; instead, write a copy and rename it to this name"
         }
         DeniedCall::GitFolders => {
             "writing to git folders, because this system does not let Helve check what is written there"

@@ -72,8 +72,9 @@ pub(crate) fn page_notes(page: &FetchedPage, facts: &ConvertedPage) -> Vec<Strin
         notes.push(format!("The encoding is {encoding}"));
     }
     if facts.invalid_characters > 0 {
-        let characters = count(facts.invalid_characters as u64, "character is", "characters are");
-        notes.push(format!("{characters} invalid in this encoding and shown as \u{fffd}"));
+        let characters = count(facts.invalid_characters as u64, "character", "characters");
+        let are = if facts.invalid_characters == 1 { "is" } else { "are" };
+        notes.push(format!("{characters} could not be decoded and {are} shown as \u{fffd}"));
     }
     if facts.hidden > 0 {
         let hidden =

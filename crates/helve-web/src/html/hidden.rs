@@ -1,4 +1,4 @@
-//! Which elements a browser does not show, as far as the page itself says so.
+//! Which elements a browser does not show because the page itself says so.
 
 use std::collections::HashSet;
 

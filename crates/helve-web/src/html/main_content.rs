@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use super::tag::Tag;
 use super::tree::{NodeId, ROOT, Tree};
 
-/// The main content has at least this many characters, and this share of the page's text.
+/// The main content has at least this many characters.
 const MIN_CHARACTERS: usize = 140;
-const MIN_SHARE: usize = 10;
+/// The main content has at least this part of the page's text: 10 means a tenth.
+const MIN_SHARE_DIVISOR: usize = 10;
 /// Paragraphs shorter than this say nothing about where the content is.
 const MIN_PARAGRAPH: usize = 25;
 
@@ -17,7 +18,7 @@ pub(super) fn main_content(tree: &Tree<'_>) -> Option<NodeId> {
     let total = sizes.of(ROOT);
     let is_enough = |node: &NodeId| {
         let size = sizes.of(*node);
-        size >= MIN_CHARACTERS && size * MIN_SHARE >= total
+        size >= MIN_CHARACTERS && size * MIN_SHARE_DIVISOR >= total
     };
     let largest = |wanted: &dyn Fn(NodeId, Tag) -> bool| {
         let mut found: Option<NodeId> = None;
@@ -37,7 +38,7 @@ pub(super) fn main_content(tree: &Tree<'_>) -> Option<NodeId> {
     largest(&|id, tag| tag == Tag::Main || has_main_role(id))
         .or_else(|| largest(&|_, tag| tag == Tag::Article))
         .or_else(|| largest(&|id, tag| tag.is_block() && has_name_of_main_content(tree, id)))
-        .or_else(|| densest(tree).filter(|node| *node != ROOT).filter(is_enough))
+        .or_else(|| richest_in_paragraphs(tree).filter(|node| *node != ROOT).filter(is_enough))
 }
 
 /// Whether an element's id or class is a usual name for the main content.
@@ -99,7 +100,7 @@ impl TextSizes {
 }
 
 /// Returns the element whose paragraphs have the most text.
-fn densest(tree: &Tree<'_>) -> Option<NodeId> {
+fn richest_in_paragraphs(tree: &Tree<'_>) -> Option<NodeId> {
     let mut scores: HashMap<NodeId, usize> = HashMap::new();
     tree.walk(ROOT, |id| match tree.tag(id) {
         Some(Tag::P | Tag::Pre | Tag::Td | Tag::Blockquote) => {

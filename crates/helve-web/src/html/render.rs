@@ -47,13 +47,14 @@ pub(crate) fn render(source: &str, options: &RenderOptions<'_>) -> HtmlPage {
     let base = base.as_ref().unwrap_or(options.base);
     let main = if options.main_only { main_content(&tree) } else { None };
     let markup = if options.is_markdown { Markup::Markdown } else { Markup::Plain };
-    // The text can be longer than its source, because links are made absolute and markup is added, but only in proportion to it.
+    // The text can be longer than its source, because links are made absolute and markup is added, but its length stays
+    // proportional to that of the source.
     let limit = 3 * source.len() + (64 << 10);
     let render = |navigation| {
         let mut writer = Writer::new(markup, limit);
         writer.out.reserve(source.len() / 2);
         let mut renderer = Renderer::new(&tree, base, writer, navigation);
-        renderer.is_main = main.is_some();
+        renderer.renders_main_only = main.is_some();
         renderer.render_children(main.unwrap_or(ROOT));
         renderer
     };
@@ -84,7 +85,8 @@ pub(super) struct Renderer<'a> {
     pub(super) writer: Writer,
     navigation: Navigation,
     left_out_navigation: bool,
-    is_main: bool,
+    /// Whether only the main content is rendered.
+    renders_main_only: bool,
     hidden: usize,
     is_flattened: bool,
     /// The elements around the current node, outermost first.
@@ -103,7 +105,7 @@ impl<'a> Renderer<'a> {
             writer,
             navigation,
             left_out_navigation: false,
-            is_main: false,
+            renders_main_only: false,
             hidden: 0,
             is_flattened: false,
             ancestors: Vec::new(),
@@ -237,7 +239,7 @@ impl<'a> Renderer<'a> {
             self.left_out_navigation = true;
             return true;
         }
-        self.is_main && matches!(tag, Tag::Aside | Tag::Footer)
+        self.renders_main_only && matches!(tag, Tag::Aside | Tag::Footer)
     }
 
     pub(super) fn render_block(&mut self, node: NodeId, breaks: usize) {

@@ -160,7 +160,7 @@ impl Tag {
         self.is_block() && !keeps_paragraph_open
     }
 
-    /// Whether the element is reopened after the end of a paragraph if it is still open then.
+    /// Whether the element, if it is not closed when a paragraph ends, continues after the paragraph.
     pub(crate) fn is_formatting(self) -> bool {
         matches!(
             self,
@@ -179,7 +179,7 @@ impl Tag {
         )
     }
 
-    /// Whether an end tag inside the element cannot end an element outside of it.
+    /// Whether the element shields those around it: an end tag inside it ends none of them.
     pub(crate) fn is_boundary(self) -> bool {
         matches!(
             self,

@@ -198,7 +198,7 @@ fn tag_end(rest: &str) -> usize {
     bytes.len()
 }
 
-/// Returns the first position from `at` on whose byte is not one of those to skip.
+/// Returns the position of the first byte at or after `at` that is not skipped.
 fn skip(bytes: &[u8], at: usize, is_skipped: impl Fn(u8) -> bool) -> usize {
     let rest = bytes.get(at..).unwrap_or_default();
     at + rest.iter().position(|byte| !is_skipped(*byte)).unwrap_or(rest.len())

@@ -282,8 +282,8 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// Ends the innermost element if the nesting is too deep. Returns whether that element was hidden; if so, the next one
-    /// must be hidden too.
+    /// Ends the innermost element if the nesting is too deep. Returns whether that element was hidden; if so, the next
+    /// one must be hidden too.
     fn end_innermost_if_too_deep(&mut self) -> bool {
         if self.open.len() < MAX_DEPTH {
             return false;
@@ -346,7 +346,8 @@ impl<'a> TreeBuilder<'a> {
             return;
         }
         let Some(at) = self.open.iter().rposition(|it| it.tag == Tag::P) else { return };
-        // The paragraph itself is never reopened. Usually nothing else is open in it, and an empty list is not allocated.
+        // The paragraph itself is never reopened. Usually nothing else is open in it, and an empty list is not
+        // allocated.
         let closed: Vec<OpenElement<'a>> =
             self.open.drain(at..).filter(|it| it.tag.is_formatting()).collect();
         for element in closed.iter().take(MAX_REOPENED) {

@@ -150,8 +150,8 @@ fn items_of(text: &str) -> Option<Vec<SearchItem>> {
     is_complete.then_some(items)
 }
 
-/// Splits text into blocks. A block starts with a `Title:` line that a `URL:` line follows; separators and other `Title:`
-/// lines also occur in excerpts.
+/// Splits text into blocks. A block starts with a `Title:` line that a `URL:` line follows; separators and other
+/// `Title:` lines also occur in excerpts.
 fn blocks_of(text: &str) -> Vec<&str> {
     let starts_block = |rest: &str| {
         let mut lines = rest.lines();

@@ -249,7 +249,8 @@ async fn an_approved_address_is_the_only_one_that_is_connected_to() {
 async fn an_address_that_changes_after_the_check_is_not_used() {
     let server = RawServer::start(response("", b"reached")).await;
     let url = format!("http://name.example:{}/", server.address.port());
-    // The name has a public address when it is checked, and a loopback address afterwards. 192.88.98.1 stands for a public server that does not answer.
+    // The name has a public address when it is checked, and a loopback address afterwards. 192.88.98.1 stands for a
+    // public server that does not answer.
     let resolver = ScriptedResolver::with("name.example", &[&["192.88.98.1"], &["127.0.0.1"]]);
     let client = client_with(resolver.clone());
     let request = WebRequest { timeout: std::time::Duration::from_millis(300), ..request(&url) };

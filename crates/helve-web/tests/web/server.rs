@@ -133,7 +133,7 @@ pub(crate) fn request(url: &str) -> WebRequest {
     }
 }
 
-/// Fetches from a loopback server, as after an approval.
+/// Fetches from a loopback server, as if a person had approved it.
 pub(crate) async fn fetch(client: &WebClient, url: &str) -> Result<WebResponse, WebError> {
     let local = Some(LocalTarget::Address("127.0.0.1".parse().unwrap()));
     client.send(WebRequest { local, ..request(url) }).await

@@ -14,15 +14,17 @@ use serde_json::{Map, Value, json};
 pub(super) struct PluginChatHook(pub(super) Weak<Scripts>);
 
 impl PluginChatHook {
+    /// Runs the hooks called `name`. As in opencode, each hook changes its second argument, the `output`, in place: it
+    /// begins as `initial_output`, and is returned after the last hook.
     async fn run(
         &self,
         name: &str,
         context: ChatContext<'_>,
-        output: Value,
+        initial_output: Value,
     ) -> Result<Value, String> {
         match self.0.upgrade() {
-            Some(scripts) => scripts.run_hooks(name, &hook_input(context), output).await,
-            None => Ok(output),
+            Some(scripts) => scripts.run_hooks(name, &hook_input(context), initial_output).await,
+            None => Ok(initial_output),
         }
     }
 }

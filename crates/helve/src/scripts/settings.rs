@@ -106,7 +106,7 @@ fn command(command: &CommandTemplate) -> Value {
     })
 }
 
-/// Returns the settings that differ, as far as plugins may change them.
+/// Returns the settings that differ, among those that plugins may change.
 fn changes(before: &Value, after: &Value) -> Map<String, Value> {
     let mut changes = Map::new();
     for name in TEXT_SETTINGS {

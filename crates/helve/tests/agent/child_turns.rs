@@ -142,7 +142,7 @@ async fn a_sub_agent_without_an_answer_is_reported() {
 async fn a_running_sub_agent_gets_a_message() {
     let is_continued = AtomicBool::new(false);
     let world = World::new(Protocol::Chat, json!({}), move |request| {
-        let more = |fields: serde_json::Value| {
+        let task_arguments = |fields: serde_json::Value| {
             let mut arguments = json!({"description": "look", "subagent_type": "general"});
             let fields = fields.as_object().unwrap().clone();
             arguments.as_object_mut().unwrap().extend(fields);
@@ -150,13 +150,13 @@ async fn a_running_sub_agent_gets_a_message() {
         };
         match (request.is_root, request.results) {
             (true, 0) => {
-                let start = more(json!({"prompt": "FIRST", "run_in_background": true}));
+                let start = task_arguments(json!({"prompt": "FIRST", "run_in_background": true}));
                 vec![call("b1", "task", start)]
             }
             (true, 1) => {
                 is_continued.store(true, Ordering::SeqCst);
                 let id = task_id(&request.body);
-                vec![call("b2", "task", more(json!({"prompt": "SECOND", "task_id": id})))]
+                vec![call("b2", "task", task_arguments(json!({"prompt": "SECOND", "task_id": id})))]
             }
             (true, _) => vec![text("done")],
             (false, _) if request.body.contains("SECOND") => vec![text("BOTH-SEEN")],
@@ -172,9 +172,9 @@ async fn a_running_sub_agent_gets_a_message() {
     });
     let toolbox = world.toolbox().await;
     assert_eq!(world.turn(&toolbox, "ROOT").await.end, TurnEnd::Answered);
-    let children = world.child_requests();
-    assert_eq!(children.len(), 2, "one sub-agent, which went on");
-    assert!(children[1].body.contains("ONE-SEEN") && children[1].body.contains("SECOND"));
+    let requests = world.child_requests();
+    assert_eq!(requests.len(), 2, "one sub-agent made both requests");
+    assert!(requests[1].body.contains("ONE-SEEN") && requests[1].body.contains("SECOND"));
     assert!(world.last_main_request().contains("BOTH-SEEN"), "{}", world.last_main_request());
 }
 

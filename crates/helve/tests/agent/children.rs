@@ -24,7 +24,8 @@ use super::script::{Part, call, model, reply, text};
 /// How long a provider that hangs waits before it answers. Every test ends before that.
 const HANG: Duration = Duration::from_secs(60);
 
-/// Returns the reply of the model to a request of the main agent, whose prompt contains `ROOT`, or of a sub-agent.
+/// Returns the model's reply to a request. Requests of the main agent contain `ROOT` in their prompt; all others come
+/// from sub-agents.
 type Replies = dyn Fn(&Request) -> Vec<Part> + Send + Sync;
 
 /// A request to the model, with what the tests need to know about it.
@@ -494,7 +495,7 @@ async fn a_sub_agent_that_reaches_its_time_limit_reports_its_results_so_far() {
         }
     });
     let toolbox = world.toolbox().await;
-    let (sender, mut wrote) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut requested) = tokio::sync::mpsc::unbounded_channel();
     let watch = move |event: &AgentEvent| {
         if let AgentEvent::Child { event, .. } = event
             && let AgentEvent::Request { .. } = **event
@@ -505,8 +506,8 @@ async fn a_sub_agent_that_reaches_its_time_limit_reports_its_results_so_far() {
     let turn = world.turn_with(&toolbox, "ROOT", CancellationToken::new(), watch);
     let later = async {
         // The second request of the sub-agent is not answered.
-        wrote.recv().await.unwrap();
-        wrote.recv().await.unwrap();
+        requested.recv().await.unwrap();
+        requested.recv().await.unwrap();
         tokio::time::pause();
         tokio::time::advance(Duration::from_secs(31 * 60)).await;
         tokio::time::resume();
@@ -825,7 +826,7 @@ async fn a_plan_is_carried_out_once_a_person_agrees() {
             world.last_main_request()
         );
         assert!(!world.folder.path().join("other.txt").exists());
-        assert!(world.person.asked.lock().is_empty(), "writing the plan is not asked about");
+        assert!(world.person.asked.lock().is_empty(), "writing the plan needs no approval");
         let last = world.last_main_request();
         if answers.len() == 2 {
             assert!(last.contains("There is no plan in "), "{last}");

@@ -94,7 +94,7 @@ async fn the_time_limit_ends_whatever_is_going_on() {
                 stage.last_request()
             );
             assert!(!stage.folder.path().join("new.txt").exists());
-            // The session goes on, and the model knows why it was interrupted.
+            // The session continues, and the model knows why it was interrupted.
             let report = stage.turn(protocol, &toolbox, TurnLimits::default()).await;
             assert_eq!((report.end, report.text.as_str()), (TurnEnd::Answered, "again"), "{what}");
             let request = stage.last_request();

@@ -70,9 +70,9 @@ async fn a_used_up_quota_is_not_waited_for() {
     for (answer, expected) in [
         (
             error_answer(429, &error_body("x")).header("retry-after", "7200"),
-            "the limit ends in 2 hours",
+            "the limit resets in 2 hours",
         ),
-        (error_answer(429, &usage.to_string()), "the limit ends in 3 hours"),
+        (error_answer(429, &usage.to_string()), "the limit resets in 3 hours"),
         (error_answer(429, r#"{"error":{"message":"pay","code":"insufficient_quota"}}"#), "pay"),
     ] {
         on_each(

@@ -114,8 +114,8 @@ async fn suggested_rules_let_the_call_pass() {
     assert!(advised > CALLS / 2, "only {advised} of {CALLS} refusals had advice");
 }
 
-/// Whether some rule must be able to allow the call. That is so if the call is fully understood and only the user's
-/// rules ask about it.
+/// Whether some rule must be able to allow the call, because it is fully understood, and only the user's rules ask
+/// about it.
 fn may_be_allowed(explanation: &Explanation) -> bool {
     use helve::Reason::{MayChange, MayOpen, MayRead, MayStart, Unclear};
     explanation.parts.iter().filter(|(_, verdict)| verdict.action == Action::Ask).all(
@@ -124,7 +124,7 @@ fn may_be_allowed(explanation: &Explanation) -> bool {
                 verdict.reason,
                 MayChange(_) | MayOpen(_) | MayRead(_) | MayStart(_) | Unclear
             );
-            // Protected files are asked about in any case; texts that a configuration expands cannot be written there.
+            // Protected files always need approval; texts that a configuration expands cannot be written there.
             let is_plain = |subject: &String| {
                 !subject.starts_with(['~', '$'])
                     && !subject.contains("{env:")

@@ -34,7 +34,7 @@ async fn edits_of_adjacent_lines_all_succeed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_edits_of_one_line_only_the_first_succeeds() {
+async fn only_one_of_several_edits_of_a_line_succeeds() {
     let stage = Stage::new();
     let toolbox = stage.toolbox().await;
     for round in 0..ROUNDS {

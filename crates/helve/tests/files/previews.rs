@@ -61,7 +61,7 @@ async fn a_preview_is_refused_like_the_call() {
             json!({"filePath": "a.txt", "oldString": "two", "newString": "2"}),
             "was not found",
         ),
-        // Reading this file must be asked about.
+        // Reading this file needs approval.
         ("edit", json!({"filePath": ".env", "oldString": "KEY=1", "newString": "KEY=2"}), ".env"),
         ("bash", json!({"command": "echo a"}), "has no preview"),
         ("read", json!({"filePath": "a.txt"}), "has no preview"),

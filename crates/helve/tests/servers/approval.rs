@@ -64,7 +64,7 @@ async fn a_lasting_approval_covers_only_the_current_definition_of_a_tool() {
     .assert_eq(&result.outcome.unwrap_err().full_message());
     person.0.lock().clear();
     assert_eq!(call(&toolbox, "odd_echo", json!({"text": "new"})).await, "new");
-    assert_eq!(person.0.lock().len(), 1, "the changed tool is asked about again");
+    assert_eq!(person.0.lock().len(), 1, "the changed tool needs approval again");
     toolbox.close().await;
 }
 

@@ -13,8 +13,8 @@ const MAX_CHAIN: usize = 16;
 const COMMAND_ENDS: [char; 8] = [';', '&', '|', '\n', '(', ')', '{', '}'];
 
 impl RepositoryScan<'_> {
-    /// Adds the commands that the git commands of a script become because their subcommand is an alias: `git push -f` for
-    /// `git p`. An alias for the shell is added with each of its commands.
+    /// Adds the commands that the git commands of a script become because their subcommand is an alias: `git push -f`
+    /// for `git p`. An alias for the shell is added with each of its commands.
     pub(super) async fn check_aliases(
         &self,
         script: &Script,
@@ -48,7 +48,8 @@ impl RepositoryScan<'_> {
     }
 }
 
-/// Returns the words of a git command from its first operand on, which is its subcommand; `None` if it is not git.
+/// Returns the words of a git command, starting with its first operand, which is its subcommand; `None` if it is not
+/// git.
 fn words_from_subcommand(run: &ProgramRun) -> Option<Vec<String>> {
     let program = run.words.first()?.shown();
     if program.rsplit('/').next() != Some("git") {

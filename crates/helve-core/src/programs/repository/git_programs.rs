@@ -93,8 +93,8 @@ const READING: [&str; 31] = [
     "help",
 ];
 
-/// The filters that `git lfs install` sets. They run the installed git-lfs, not a program of the repository, so they are
-/// not asked about.
+/// The filters that `git lfs install` sets. They run the installed git-lfs, not a program of the repository, so they
+/// are not asked about.
 const LFS_FILTERS: [&str; 3] =
     ["git-lfs clean -- %f", "git-lfs smudge -- %f", "git-lfs filter-process"];
 

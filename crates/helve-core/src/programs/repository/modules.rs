@@ -95,7 +95,8 @@ impl RepositoryScan<'_> {
             for path in &submodules {
                 repositories.extend(self.repository(&tree.join(OsStr::from_bytes(path))).await);
             }
-            // The index does not list what is in a collapsed (sparse) folder. If the folder exists, it may contain submodules.
+            // The index does not list what is in a collapsed (sparse) folder. If the folder exists, it may contain
+            // submodules.
             for path in &collapsed {
                 let folder = tree.join(OsStr::from_bytes(path));
                 if self.file_kind(&folder).await.is_some() {

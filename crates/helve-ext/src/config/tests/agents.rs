@@ -244,11 +244,11 @@ D.
             ! user/agents/a.md:4:2: error: the front matter is not valid YAML: while parsing a block mapping, did not find expected key
               edit: [
               ^
-              until this is fixed, every tool call of the agent is asked about
+              until this is fixed, every tool call of the agent needs approval
             ! user/agents/b.md:1:1: error: the front matter is never closed
               ---
               ^
-              end it with a line `---`
+              end it with a `---` line
             ! user/agents/c.md:2:1: error: settings must be an object, not a list
               - a list
               ^

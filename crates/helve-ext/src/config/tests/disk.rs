@@ -31,8 +31,8 @@ fn check(trust: Trust, make: impl FnOnce(&Path), expect: Expect) -> Config {
     let config = gather(&Disk, &paths).interpret(&Disk, trust);
     assert_eq!(snapshot(&base), before, "configuration is never written");
     let problems: Vec<_> = config.problems.iter().map(ToString::to_string).collect();
-    let user = super::render_rules(&config.user);
-    let project = super::render_rules(&config.project);
+    let user = super::render_rules(&config.user_rules);
+    let project = super::render_rules(&config.project_rules);
     let all = format!("user\n{user}project\n{project}{}", problems.join("\n"));
     expect.assert_eq(&all.replace(base.to_str().unwrap(), "BASE"));
     config
@@ -166,7 +166,8 @@ fn oversized_files_are_refused() {
 
 #[test]
 fn unreadable_files_make_the_layer_ask() {
-    // The unreadable file might restrict anything, so it asks, and the allow of the other file asks too. Root can read every file, so this one cannot be opened for another reason: it is a link to itself.
+    // The unreadable file might restrict anything, so it asks, and the allow of the other file asks too. Root can read
+    // every file, so this one cannot be opened for another reason: it is a link to itself.
     check(
         Trust::Trusted,
         |base| {

@@ -103,7 +103,7 @@ proptest! {
         prop_assume!(!["allow", "ask", "deny"].contains(&word.as_str()));
         for value in [format!("\"{word}\""), word, "[]".into(), "1".into(), "{\"a\": \"allow\"}".into()] {
             let config = config("user/helve.json", section(&value).as_bytes());
-            prop_assert!(!allows(&config.user), "{}", value);
+            prop_assert!(!allows(&config.user_rules), "{}", value);
             prop_assert!(!config.problems.is_empty());
         }
     }
@@ -115,7 +115,7 @@ proptest! {
         let cut = cut % bytes.len();
         if replace { bytes[cut] = byte } else { bytes.truncate(cut) }
         let config = config("user/helve.json", &bytes);
-        prop_assert!(!has_errors(&config) || !allows(&config.user));
+        prop_assert!(!has_errors(&config) || !allows(&config.user_rules));
         prop_assert!(replace || cut == 0 || has_errors(&config));
     }
 
@@ -123,9 +123,9 @@ proptest! {
     fn denies_before_the_damage_still_apply(rest in "\\PC{0,20}") {
         let text = format!(r#"{{"permission": {{"bash": {{"rm *": "deny"}}, "edit": {rest}"#);
         let config = config("user/helve.json", text.as_bytes());
-        let rule = decide(&config.user, "bash", "rm -rf x").map(|rule| rule.action);
+        let rule = decide(&config.user_rules, "bash", "rm -rf x").map(|rule| rule.action);
         prop_assert_eq!(rule, Some(Action::Deny));
-        prop_assert!(!allows(&config.user));
+        prop_assert!(!allows(&config.user_rules));
     }
 
     /// One invalid entry turns allows and missing rules into asks, and leaves the rest unchanged.
@@ -146,7 +146,7 @@ proptest! {
         let with_invalid_entry = config("user/helve.json", file(&entries).as_bytes());
         for permission in ["bash", "edit", "bar", "read"] {
             for text in ["x", "xy", "y", "z"] {
-                let action = |config: &Config| decide(&config.user, permission, text).map(|rule| rule.action);
+                let action = |config: &Config| decide(&config.user_rules, permission, text).map(|rule| rule.action);
                 prop_assert_eq!(action(&with_invalid_entry), Some(action(&good).unwrap_or(Action::Ask).max(Action::Ask)));
             }
         }

@@ -100,11 +100,11 @@ fn home_is_expanded_in_patterns() {
             user/helve.json:1:90 permission.external_directory.$HOMER = ask
             user/helve.json:1:107 permission.external_directory."a/~/b" = ask
             user/helve.json:1:123 permission.external_directory."~x" = ask
-            ! user/helve.json:1:90: warning: permission.external_directory.$HOMER: ask matches nothing: it is about folders outside the project, whose paths are absolute
+            ! user/helve.json:1:90: warning: permission.external_directory.$HOMER: ask matches nothing: this permission applies to folders outside the project, whose paths are absolute
               write the full path, or one that begins with ~/ or ../
-            ! user/helve.json:1:107: warning: permission.external_directory."a/~/b": ask matches nothing: it is about folders outside the project, whose paths are absolute
+            ! user/helve.json:1:107: warning: permission.external_directory."a/~/b": ask matches nothing: this permission applies to folders outside the project, whose paths are absolute
               write the full path, or one that begins with ~/ or ../
-            ! user/helve.json:1:123: warning: permission.external_directory."~x": ask matches nothing: it is about folders outside the project, whose paths are absolute
+            ! user/helve.json:1:123: warning: permission.external_directory."~x": ask matches nothing: this permission applies to folders outside the project, whose paths are absolute
               write the full path, or one that begins with ~/ or ../
         "#]],
     );
@@ -124,7 +124,7 @@ fn switched_off_tools_are_denied() {
             user/helve.json:1:59 tools.webfetch = true
             user/helve.json:1:77 tools."github_*" = false
             user/helve.jsonc:1:12 tools."github_*" = true
-            ! user/helve.json:1:43: warning: tools.write has no effect, because permission.edit already decides about this tool
+            ! user/helve.json:1:43: warning: tools.write has no effect, because permission.edit already covers this tool
               {"permission": {"edit": "ask"}, "tools": {"write": false, "webfetch": true, "github_*": false}}
                                                         ^
               remove one of them
@@ -457,13 +457,13 @@ fn too_many_or_too_long_rules_make_the_layer_ask() {
         &format!("-- user/helve.json\n{{\"permission\": {{{}}}}}", rules.join(",")),
         Trust::Untrusted,
     );
-    assert!(config.user.iter().all(|rule| rule.action != Action::Allow));
-    let denies = config.user.iter().filter(|rule| rule.action == Action::Deny).count();
+    assert!(config.user_rules.iter().all(|rule| rule.action != Action::Allow));
+    let denies = config.user_rules.iter().filter(|rule| rule.action == Action::Deny).count();
     assert_eq!((denies, config.problems.len()), (1_050, 1));
 
     let tools: String = (0..2_100).map(|n| format!("\"{n}\": false,")).collect();
     let config = load(&format!("-- user/helve.json\n{{\"tools\": {{{tools}}}}}"), Trust::Untrusted);
-    assert_eq!((config.user.len(), config.problems.len()), (2_101, 1));
+    assert_eq!((config.user_rules.len(), config.problems.len()), (2_101, 1));
 
     let long = "x".repeat(2_000);
     let text = format!(
@@ -473,7 +473,7 @@ fn too_many_or_too_long_rules_make_the_layer_ask() {
         * * Ask
         a * Ask
     "#]]
-    .assert_eq(&render_rules(&load(&text, Trust::Untrusted).user));
+    .assert_eq(&render_rules(&load(&text, Trust::Untrusted).user_rules));
 }
 
 /// Returns the messages about given rules, without their positions.
@@ -501,7 +501,7 @@ fn equal_repetitions_are_only_a_warning() {
     ] {
         let fixture = format!("-- user/helve.json\n{{\"permission\": {{{text}}}}}\n");
         let config = load(&fixture, Trust::Untrusted);
-        assert_eq!(render_rules(&config.user), expected, "{text}");
+        assert_eq!(render_rules(&config.user_rules), expected, "{text}");
         let severities: Vec<_> = config.problems.iter().map(|problem| problem.severity).collect();
         assert!(severities.iter().all(|it| *it == Severity::Warning), "{text}");
         assert!(!severities.is_empty(), "{text}");
@@ -515,7 +515,7 @@ fn equal_repetitions_are_only_a_warning() {
     ] {
         let fixture = format!("-- user/helve.json\n{{\"permission\": {{{text}}}}}\n");
         let config = load(&fixture, Trust::Untrusted);
-        assert!(config.user.iter().all(|rule| rule.action != Action::Allow), "{text}");
+        assert!(config.user_rules.iter().all(|rule| rule.action != Action::Allow), "{text}");
         assert!(config.problems.iter().any(|it| it.severity == Severity::Error), "{text}");
     }
 }
@@ -608,7 +608,7 @@ fn a_rule_with_a_reference_waits_for_trust_and_the_others_apply() {
     ] {
         let fixture = format!("-- project/opencode.json\n{{\"permission\": {{{rules}}}}}\n");
         let config = load(&fixture, Trust::Untrusted);
-        assert_eq!(render_rules(&config.project), untrusted, "{rules}");
+        assert_eq!(render_rules(&config.project_rules), untrusted, "{rules}");
         let severities: Vec<_> = config.problems.iter().map(|problem| problem.severity).collect();
         assert_eq!(severities, [Severity::Note], "{rules}");
     }

@@ -146,7 +146,7 @@ $TOKEN=secret
 }
 
 #[test]
-fn a_server_restated_with_the_same_address_keeps_its_headers_and_timeout() {
+fn a_server_restated_with_the_same_url_keeps_its_headers_and_timeout() {
     check_trusted(
         r#"
 $TOKEN=secret

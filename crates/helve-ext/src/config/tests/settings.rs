@@ -550,7 +550,7 @@ AAAA
             ! user/helve.jsonc:1:20: error: web.search.url is missing
               {"web": {"search": {"provider": "searxng"}}}
                                  ^
-              name the address of your instance, such as "http://localhost:8080"
+              name the URL of your instance, such as "http://localhost:8080"
         "#]],
     );
 }

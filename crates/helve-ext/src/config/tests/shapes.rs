@@ -1,5 +1,5 @@
-//! Skills, agents and commands in every shape in which people write them. Each loads, or is refused with its file, its line
-//! and a reason.
+//! Skills, agents and commands in every shape in which people write them. Each loads, or is refused with its file, its
+//! line and a reason.
 
 use expect_test::{Expect, expect};
 
@@ -16,7 +16,8 @@ fn load(path: &str, bytes: &[u8]) -> Config {
     gather(&host, &paths()).interpret(&host, Trust::Trusted)
 }
 
-/// Shows what a file of each kind gives: its name, its description, its text, and the first line of each problem.
+/// Shows what is read from a file of each kind: its name, its description, its text, and the first line of each
+/// problem.
 fn render(bytes: &[u8]) -> String {
     let mut all = String::new();
     for (path, kind) in FILES.into_iter().zip(["skill", "agent", "command"]) {
@@ -154,12 +155,12 @@ fn missing_and_broken_front_matter() {
     check(
         "---\ndescription: D\n",
         expect![[r#"
-        skill ! skills/folder/SKILL.md:1:1: warning: the front matter is never closed
-        skill ! skills/folder/SKILL.md:1:1: error: the skill has neither a description nor a text
-        agent folder: "" ""
-        agent ! agents/folder.md:1:1: error: the front matter is never closed
-        command ! command/folder.md:1:1: error: the front matter is never closed
-    "#]],
+            skill ! skills/folder/SKILL.md:1:1: warning: the front matter is never closed
+            skill ! skills/folder/SKILL.md:1:1: error: the skill has neither a description nor a body
+            agent folder: "" ""
+            agent ! agents/folder.md:1:1: error: the front matter is never closed
+            command ! command/folder.md:1:1: error: the front matter is never closed
+        "#]],
     );
     check(
         "---\ndescription: |\n  Two\n  lines\n---\nBody\n",
@@ -184,23 +185,23 @@ fn empty_and_binary_files() {
     check(
         "",
         expect![[r#"
-        skill ! skills/folder/SKILL.md:1:1: error: the skill has neither a description nor a text
-        agent folder: "" ""
-        command ! command/folder.md:1:1: error: the command `folder` has no template
-    "#]],
+            skill ! skills/folder/SKILL.md:1:1: error: the skill has neither a description nor a body
+            agent folder: "" ""
+            command ! command/folder.md:1:1: error: the command `folder` has no template
+        "#]],
     );
     check(
         "\n\n",
         expect![[r#"
-        skill ! skills/folder/SKILL.md:1:1: error: the skill has neither a description nor a text
-        agent folder: "" ""
-        command ! command/folder.md:1:1: error: the command `folder` has no template
-    "#]],
+            skill ! skills/folder/SKILL.md:1:1: error: the skill has neither a description nor a body
+            agent folder: "" ""
+            command ! command/folder.md:1:1: error: the command `folder` has no template
+        "#]],
     );
     check(
         "---\n---\n",
         expect![[r#"
-            skill ! skills/folder/SKILL.md:1:1: error: the skill has neither a description nor a text
+            skill ! skills/folder/SKILL.md:1:1: error: the skill has neither a description nor a body
             agent folder: "" ""
             command ! command/folder.md:1:1: error: the command `folder` has no template
         "#]],

@@ -77,7 +77,7 @@ fn the_last_skill_of_a_name_is_used() {
 }
 
 #[test]
-fn skills_without_a_usable_name_have_that_of_their_folder() {
+fn skills_without_a_usable_name_are_named_after_their_folder() {
     check_skill(
         "# Tables\n\nReads tables\nfrom files.\n\nMore.\n",
         expect![[r##"
@@ -92,6 +92,17 @@ fn skills_without_a_usable_name_have_that_of_their_folder() {
           project/.claude/skills/tables "# Only a heading"
     "##]],
     );
+    check_skill(
+        "---\ndescription: D\n---\n",
+        expect![[r#"
+        tables: D
+          project/.claude/skills/tables ""
+    "#]],
+    );
+}
+
+#[test]
+fn incomplete_and_misplaced_front_matter_is_read() {
     check_skill(
         "<!-- made by hand -->\n\n---\nname: x\ndescription: D\n---\nBody\n",
         expect![[r#"
@@ -118,13 +129,6 @@ fn skills_without_a_usable_name_have_that_of_their_folder() {
         expect![[r#"
         x: First paragraph.
           project/.claude/skills/tables "First paragraph."
-    "#]],
-    );
-    check_skill(
-        "---\ndescription: D\n---\n",
-        expect![[r#"
-        tables: D
-          project/.claude/skills/tables ""
     "#]],
     );
 }
@@ -174,31 +178,31 @@ fn broken_front_matter_is_reported_and_the_rest_is_used() {
     check_skill(
         "---\nname: x\n",
         expect![[r#"
-        ! project/.claude/skills/tables/SKILL.md:1:1: warning: the front matter is never closed
-          ---
-          ^
-          end it with a line `---`
-        ! project/.claude/skills/tables/SKILL.md:1:1: error: the skill has neither a description nor a text
-          ---
-          ^
-          add front matter: ---, name: …, description: …, ---
-    "#]],
+            ! project/.claude/skills/tables/SKILL.md:1:1: warning: the front matter is never closed
+              ---
+              ^
+              end it with a `---` line
+            ! project/.claude/skills/tables/SKILL.md:1:1: error: the skill has neither a description nor a body
+              ---
+              ^
+              add front matter: ---, name: …, description: …, ---
+        "#]],
     );
     check_skill(
         "",
         expect![[r#"
-        ! project/.claude/skills/tables/SKILL.md:1:1: error: the skill has neither a description nor a text
-          add front matter: ---, name: …, description: …, ---
-    "#]],
+            ! project/.claude/skills/tables/SKILL.md:1:1: error: the skill has neither a description nor a body
+              add front matter: ---, name: …, description: …, ---
+        "#]],
     );
     check_skill(
         "---\n---\n",
         expect![[r#"
-        ! project/.claude/skills/tables/SKILL.md:1:1: error: the skill has neither a description nor a text
-          ---
-          ^
-          add front matter: ---, name: …, description: …, ---
-    "#]],
+            ! project/.claude/skills/tables/SKILL.md:1:1: error: the skill has neither a description nor a body
+              ---
+              ^
+              add front matter: ---, name: …, description: …, ---
+        "#]],
     );
 }
 

@@ -98,7 +98,7 @@ fn tools_and_permission_are_combined_as_in_opencode() {
         r#"{"tools": {"bash": false}, "permission": {"bash": {"git *": "allow"}}}"#,
         expect![[r#"
             user/helve.json:1:52 permission.bash."git *" = allow
-            ! user/helve.json:1:12: warning: tools.bash has no effect, because permission.bash already decides about this tool
+            ! user/helve.json:1:12: warning: tools.bash has no effect, because permission.bash already covers this tool
               {"tools": {"bash": false}, "permission": {"bash": {"git *": "allow"}}}
                          ^
               remove one of them
@@ -108,7 +108,7 @@ fn tools_and_permission_are_combined_as_in_opencode() {
         r#"{"permission": {"edit": "ask"}, "tools": {"write": false}}"#,
         expect![[r#"
             user/helve.json:1:17 permission.edit."*" = ask
-            ! user/helve.json:1:43: warning: tools.write has no effect, because permission.edit already decides about this tool
+            ! user/helve.json:1:43: warning: tools.write has no effect, because permission.edit already covers this tool
               {"permission": {"edit": "ask"}, "tools": {"write": false}}
                                                         ^
               remove one of them

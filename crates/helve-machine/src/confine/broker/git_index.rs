@@ -1,7 +1,7 @@
 //! Replaces the index of a repository by a copy of what the program has prepared, after checking its content.
 //!
-//! The program may still have the prepared file open, and could change it after a check. So the broker reads it once, and
-//! what it has read becomes the index.
+//! The program may still have the prepared file open, and could change it after a check. So the broker reads it once,
+//! and what it has read becomes the index.
 
 use std::fs::File;
 use std::io::{Read, Write};

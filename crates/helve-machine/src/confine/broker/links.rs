@@ -1,7 +1,7 @@
 //! Finds out whether all names of a file with several hard links are in the sandbox.
 //!
-//! A write to such a file changes it under all its names. The kernel reports how many names there are, but not where, so the
-//! writable folders are searched for them. If fewer names are found there, the file may not be written.
+//! A write to such a file changes it under all its names. The kernel reports how many names there are, but not where,
+//! so the writable folders are searched for them. If fewer names are found there, the file may not be written.
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};

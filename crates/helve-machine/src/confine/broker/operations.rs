@@ -20,8 +20,8 @@ use super::places::{
 };
 use super::{Arguments, Broker, CallError, CallResult};
 
-/// Maximum number of links that are followed at the end of a path, and of attempts to open a file that others keep creating
-/// and removing.
+/// Maximum number of links that are followed at the end of a path, and of attempts to open a file that others keep
+/// creating and removing.
 const MAX_ATTEMPTS: usize = 40;
 
 /// The handle number that stands for the current folder.
@@ -144,8 +144,8 @@ impl Call<'_> {
         Err(Errno::LOOP.into())
     }
 
-    /// Opens or creates a regular file in a writable folder, with as few calls as possible. Returns `None` for anything else,
-    /// and if the call may have to fail. Then the caller takes a slower way, which finds the right error.
+    /// Opens or creates a regular file in a writable folder, with as few calls as possible. Returns `None` for anything
+    /// else, and if the call may have to fail. Then the caller takes a slower way, which finds the right error.
     fn open_direct(
         &self,
         path: &DirectPath<'_>,

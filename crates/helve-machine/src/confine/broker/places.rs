@@ -32,8 +32,8 @@ impl AsFd for Base {
     }
 }
 
-/// A path without `.` and `..`. If it leads through no links either, its real path is known before it is opened, so it can be
-/// checked first and then opened with one call.
+/// A path without `.` and `..`. If it leads through no links either, its real path is known before it is opened, so it
+/// can be checked first and then opened with one call.
 pub(super) struct DirectPath<'a> {
     base: BorrowedFd<'a>,
     path: &'a [u8],
@@ -232,8 +232,8 @@ fn names_of(path: &[u8]) -> Vec<OsString> {
     names.map(|name| OsStr::from_bytes(name).to_owned()).rev().collect()
 }
 
-/// Returns an error if a folder is in the `/proc` folder of this process or of one of its threads. This process may open its
-/// own files there, such as its memory, but the caller must not reach them.
+/// Returns an error if a folder is in the `/proc` folder of this process or of one of its threads. This process may
+/// open its own files there, such as its memory, but the caller must not reach them.
 pub(super) fn refuse_own(folder: BorrowedFd<'_>) -> Result<(), Errno> {
     if !is_in_proc(folder)? {
         return Ok(());

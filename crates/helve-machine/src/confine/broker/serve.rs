@@ -1,10 +1,11 @@
 //! Runs the broker in two threads, of which one at a time answers calls.
 //!
-//! To give a program a handle, the kernel wakes the program, which then wakes the broker. Linux prefers to wake a process on
-//! another CPU if that one is idle. In a virtual machine, waking an idle CPU takes longer than all else that is done for a call.
-//! Linux does not look for another CPU if the current one runs nothing but processes with the policy `SCHED_IDLE`, so on an idle
-//! machine, a thread with this policy answers calls. It hardly gets a CPU while other processes use all of them, and without
-//! privileges it cannot change the policy back. So an ordinary thread answers calls while there are such processes.
+//! To give a program a handle, the kernel wakes the program, which then wakes the broker. Linux prefers to wake a
+//! process on another CPU if that one is idle. In a virtual machine, waking an idle CPU takes longer than all else that
+//! is done for a call. Linux does not look for another CPU if the current one runs nothing but processes with the
+//! policy `SCHED_IDLE`, so on an idle machine, a thread with this policy answers calls. It hardly gets a CPU while
+//! other processes use all of them, and without privileges it cannot change the policy back. So an ordinary thread
+//! answers calls while there are such processes.
 
 use std::fs::File;
 use std::io;
@@ -20,11 +21,12 @@ use crate::confine::syscalls;
 const TRIAL: u32 = 64;
 /// How many calls the other thread answers before it checks how long it waited. Each check costs a system call.
 const CALLS_PER_CHECK: u32 = 4;
-/// The CPUs are busy if a thread waits longer than this for one: the ordinary thread in an average call, the other one between
-/// two checks.
+/// The CPUs are busy if a thread waits longer than this for one: the ordinary thread in an average call, the other one
+/// between two checks.
 const SHORT_WAIT: Duration = Duration::from_micros(20);
 const LONG_WAIT: Duration = Duration::from_micros(200);
-/// How long the yielding thread does not answer after it had to wait. The time doubles until it answers many calls at once.
+/// How long the yielding thread does not answer after it had to wait. The time doubles until it answers many calls at
+/// once.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const MANY_CALLS: u32 = 5_000;
@@ -113,7 +115,8 @@ struct Workplace {
     changed: Condvar,
 }
 
-/// Starts the ordinary thread, which starts the other one when it is needed. They answer calls until no process makes any.
+/// Starts the ordinary thread, which starts the other one when it is needed. They answer calls until no process makes
+/// any.
 pub(super) fn start(broker: Broker) -> io::Result<()> {
     let shift = Shift { broker, turns: Turns::new() };
     let place = Arc::new(Workplace { shift: Mutex::new(shift), changed: Condvar::new() });
@@ -232,7 +235,8 @@ mod tests {
                 }
             }
         };
-        // The time in milliseconds, how many calls there are then, how long the thread waited, and who answers the next one.
+        // The time in milliseconds, how many calls there are then, how long the thread waited, and who answers the next
+        // one.
         for (at, calls, waited, expected) in [
             (0, TRIAL - 1, SHORT, Worker::Ordinary),
             (0, 1, SHORT, Worker::Yielding),

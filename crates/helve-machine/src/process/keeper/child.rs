@@ -34,8 +34,8 @@ pub(super) struct StartedProgram {
     pub(super) group: Option<CommandGroup>,
 }
 
-/// Starts a program and returns when it is running. A child that dies without reporting a failure counts as started; the
-/// warden notices later that it ended.
+/// Starts a program and returns when it is running. A child that dies without reporting a failure counts as started;
+/// the warden notices later that it ended.
 pub(super) fn start(
     request: &StartRequest,
     handles: &ProgramHandles,
@@ -65,7 +65,8 @@ pub(super) fn start(
 
 fn start_prepared(prepared: &PreparedExec<'_>) -> Result<StartedProgram, StartFailure> {
     let prepare_failure = |error| StartFailure::of(StartStep::Prepare, error);
-    // Executing the program closes the child's end. If no failure was sent, the warden then reads the end of the stream.
+    // Executing the program closes the child's end. If no failure was sent, the warden then reads the end of the
+    // stream.
     let (receiver, sender) =
         socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)
             .map_err(prepare_failure)?;
@@ -106,8 +107,8 @@ fn read_failure(receiver: &OwnedFd) -> (Vec<u8>, Option<DenialListener>) {
     (failure, listener)
 }
 
-/// Everything that the child needs. It is prepared before the child starts, because the child may share its parent's memory
-/// and must not allocate there.
+/// Everything that the child needs. It is prepared before the child starts, because the child may share its parent's
+/// memory and must not allocate there.
 struct PreparedExec<'a> {
     /// The candidate paths of the program, in the order of `PATH`.
     candidates: Vec<CString>,
@@ -166,8 +167,8 @@ impl<'a> PreparedExec<'a> {
         {
             return failure;
         }
-        // A last resort in case the warden and its keeper are both killed. Changing the user or group clears it, so it is
-        // set last.
+        // A last resort in case the warden and its keeper are both killed. Changing the user or group clears it, so it
+        // is set last.
         rustix::process::set_parent_process_death_signal(Some(Signal::KILL)).ok();
         StartFailure::of(StartStep::Execute, self.execute())
     }

@@ -1,5 +1,5 @@
-//! A warden watches one program at a time, as the subreaper of its processes. It reports to Helve how the program ended, and
-//! ends the program when Helve is gone. The keeper forks the wardens.
+//! A warden watches one program at a time, as the subreaper of its processes. It reports to Helve how the program
+//! ended, and ends the program when Helve is gone. The keeper forks the wardens.
 
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -223,8 +223,8 @@ impl<'a> Supervision<'a> {
     }
 
     fn report_all_ended(&mut self, ended: usize) {
-        // If Helve was killed, other programs end now too, and their locks on shared placeholders may be released a moment
-        // later.
+        // If Helve was killed, other programs end now too, and their locks on shared placeholders may be released a
+        // moment later.
         let timeout =
             if self.warden.is_helve_gone() { LOCK_RELEASE_TIMEOUT } else { Duration::ZERO };
         std::mem::take(&mut self.placeholders).remove_within(timeout);

@@ -98,8 +98,8 @@ impl EventStream {
 
     /// Reads the events after the given one. An earlier reader gets no more events.
     pub(super) fn read(self: &Arc<Self>, after: u64, session: &Arc<HttpSession>) -> EventReader {
-        // Newer clients get an empty first event with an id, from which they can resume: the priming event. Lock order: the
-        // session's lock is taken before the stream's.
+        // Newer clients get an empty first event with an id, from which they can resume: the priming event. Lock order:
+        // the session's lock is taken before the stream's.
         let needs_priming = session.sends_priming() && after == 0;
         let mut state = self.state.lock();
         state.reader += 1;

@@ -62,7 +62,7 @@ fn respell(script: &str, choice: usize) -> String {
     format!("{}{respelled}{}", &script[..at], &script[at + word.len()..])
 }
 
-/// Replaces the spaces between words by other white space.
+/// Replaces the spaces between words with other white space.
 fn replace_spaces(script: &str, choice: usize) -> String {
     if !is_plain(script) {
         return script.to_string();

@@ -59,7 +59,8 @@ pub(super) fn newest(
     let mut found = read_newest(&database.main, root, max)?;
     let in_fallback = fallback(database).and_then(|fallback| read_newest(fallback, root, max).ok());
     for (number, change) in in_fallback.unwrap_or_default() {
-        // A call that was running during the switch to memory is in both databases. The change in memory is newer, and is kept.
+        // A call that was running during the switch to memory is in both databases. The change in memory is newer, and
+        // is kept.
         let is_same = |(_, other): &(i64, RecordedChange)| {
             (&other.session, &other.call) == (&change.session, &change.call)
         };
@@ -157,8 +158,8 @@ enum AfterState {
 impl JournaledCall {
     /// Reads a call. If it committed several times, each file has its first "before" and its last "after".
     fn of(connection: &Connection, key: &CallKey) -> rusqlite::Result<Option<Self>> {
-        // The column `meant` is the intended content, and `left_mode` the mode after the call. The `+` before `root` keeps
-        // SQLite from using the index on that column.
+        // The column `meant` is the intended content, and `left_mode` the mode after the call. The `+` before `root`
+        // keeps SQLite from using the index on that column.
         let mut statement = connection.prepare_cached(
             "SELECT tool, at, state, path, before, mode, after, meant, left_mode, undoes
              FROM journal JOIN journal_files ON entry = number

@@ -17,12 +17,12 @@ use crate::private;
 
 /// An image with more packed bytes than this is stored in a file.
 const MIN_FILE_BYTES: usize = 1 << 20;
-/// Maximum size of a content that is compressed. The compression format has 32-bit lengths.
+/// Maximum size of content that is compressed. The compression format has 32-bit lengths.
 const MAX_COMPRESSED_INPUT: usize = 1 << 30;
 /// The maximum compression ratio of the format. A row that claims a higher ratio is damaged.
 const MAX_COMPRESSION_RATIO: usize = 255;
 
-/// A content to be stored as an image.
+/// File content to be stored as an image.
 pub(super) struct NewImage {
     hash: blake3::Hash,
     bytes: Bytes,
@@ -93,6 +93,8 @@ impl NewImage {
         // If no file can be created, the content goes into the row, whatever its size.
         let is_in_file = whole.is_none() && packed.is_large(database) && self.ensure_file(folder);
         let row_bytes = (!is_in_file).then_some(&packed.bytes[..]);
+        // The columns have the names of an earlier version: `kept` is the packed length, `form` the compression, and
+        // `seal` the checksum.
         let mut statement = database.main.prepare_cached(
             "INSERT INTO journal_images (number, hash, length, kept, form, seal, bytes, base)
              VALUES ((SELECT max(coalesce(max(number), 0) + 1, ?7) FROM journal_images),
@@ -139,8 +141,8 @@ impl NewImage {
     /// lead to this image.
     fn base_row(&self, connection: &Connection) -> rusqlite::Result<Option<i64>> {
         let Some(base) = &self.base else { return Ok(None) };
-        // SQLite reads through the content to get the column `base` behind it. So only read it from differences, which are
-        // short; other rows have no base.
+        // To reach the column `base`, SQLite has to read all of `bytes` before it. So `base` is only read from
+        // differences, which are short; other rows have no base.
         let mut by_hash = connection.prepare_cached(
             "SELECT number, hash, CASE WHEN form = 'diff' THEN base END FROM journal_images
              WHERE hash = ?1",
@@ -196,7 +198,7 @@ struct BaseImage {
 
 /// Maximum number of differences that have to be applied one after another to load an image.
 const MAX_CHAIN: usize = 32;
-/// A content shorter than this is stored whole.
+/// Content shorter than this is stored whole.
 const MIN_DIFFERENCE_INPUT: usize = 16 << 10;
 /// A difference must be this many times shorter than the content.
 const MIN_SAVING: usize = 8;
@@ -291,7 +293,6 @@ impl PackedImage {
     }
 
     /// Computes a checksum over everything that is stored, so that damaged data does not reach the decompressor.
-    /// The database columns `seal`, `form` and `kept` keep their old names, because existing files have them.
     fn checksum(&self, hash: &blake3::Hash, length: i64) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();
         hasher.update(hash.as_bytes()).update(&length.to_le_bytes());
@@ -299,7 +300,7 @@ impl PackedImage {
         hasher.finalize()
     }
 
-    /// Unpacks a content of this length. Returns `None` for a difference, which needs its base.
+    /// Unpacks content of this length. Returns `None` for a difference, which needs its base.
     fn unpack(self, length: i64) -> Option<Bytes> {
         let length = usize::try_from(length).ok()?;
         match self.compression {
@@ -400,8 +401,8 @@ impl StoredImage {
     }
 }
 
-/// Removes an image that no entry and no difference uses, and its bases that nothing else uses. Returns the number of
-/// bytes freed. Call it within a transaction.
+/// Removes an image unless an entry or a difference uses it, and then its bases that nothing else uses. Returns the
+/// number of bytes freed. Call it within a transaction.
 pub(super) fn release(
     connection: &Connection,
     folder: &Path,
@@ -420,7 +421,8 @@ pub(super) fn release(
             if row.get(2).unwrap_or(false)
                 && let Ok(hash) = row.get(1).map(blake3::Hash::from_bytes)
             {
-                // No other process can start using the image during the transaction. If the file stays, it is removed later as a stray.
+                // No other process can start using the image during the transaction. If the file stays, it is removed
+                // later as a stray.
                 std::fs::remove_file(image_path(folder, &hash)).ok();
             }
             Ok((unsigned(row.get(0).unwrap_or(0)), row.get(3).unwrap_or(None)))

@@ -64,8 +64,8 @@ enum SweepStage {
     Idle,
     /// A sweep is due, unless another process has done one recently.
     Due,
-    /// A sweep is in progress. Ages are relative to the time of the previous sweep, so that a clock that jumps ahead
-    /// expires nothing.
+    /// A sweep is in progress. Ages are relative to the time of the previous sweep, so that nothing expires early if
+    /// the clock jumps ahead.
     Sweeping { previous: i64 },
 }
 
@@ -135,6 +135,7 @@ pub(super) fn sweep(
     reference: i64,
 ) -> rusqlite::Result<PruneResult> {
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
+    // `kept` is the number of bytes stored for an image.
     let totals = "SELECT (SELECT count(*) FROM journal), (SELECT coalesce(sum(kept), 0) FROM journal_images)";
     let (mut entries, mut bytes) = transaction
         .query_row(totals, [], |row| Ok((unsigned(row.get(0)?), unsigned(row.get(1)?))))?;
@@ -170,7 +171,7 @@ fn remove_strays(database: &Database, folder: &Path) -> rusqlite::Result<()> {
     let Ok(files) = std::fs::read_dir(folder) else { return Ok(()) };
     let transaction = Transaction::new_unchecked(&database.main, TransactionBehavior::Immediate)?;
     for file in files.filter_map(Result::ok) {
-        // The metadata of a link is that of the link itself. The journal contains no links.
+        // This does not follow links, but the journal contains none.
         let modified = file.metadata().and_then(|file| file.modified());
         let age = modified.map(|at| SystemTime::now().duration_since(at).unwrap_or_default());
         if !age.is_ok_and(|age| age >= STRAY_MIN_AGE) {

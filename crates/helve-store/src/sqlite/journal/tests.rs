@@ -235,7 +235,7 @@ proptest! {
     }
 }
 
-/// One edit of a sequence: where the text is replaced, by what, and what happens afterwards.
+/// One edit of a sequence: where the text is replaced, how many bytes, with what, and what happens afterwards.
 type TextEdit = (prop::sample::Index, usize, String, AfterEdit);
 
 #[derive(Clone, Debug)]
@@ -243,7 +243,7 @@ enum AfterEdit {
     Nothing,
     /// Discards one of the earlier entries.
     Discard(prop::sample::Index),
-    /// Removes all but the newest entries, as a sweep does.
+    /// Removes all but this many of the newest entries, as a sweep does.
     Sweep(u64),
     Restart,
 }
@@ -297,9 +297,10 @@ proptest! {
             match after_edit {
                 AfterEdit::Nothing => {}
                 AfterEdit::Discard(which) => store.discard(calls.remove(which.index(calls.len())).1),
-                AfterEdit::Sweep(kept) => {
-                    keep_newest_entries(folder.path(), kept);
-                    calls.drain(..calls.len().saturating_sub(usize::try_from(kept).unwrap()));
+                AfterEdit::Sweep(max_entries) => {
+                    keep_newest_entries(folder.path(), max_entries);
+                    let max_entries = usize::try_from(max_entries).unwrap();
+                    calls.drain(..calls.len().saturating_sub(max_entries));
                 }
                 AfterEdit::Restart => store = SqliteStore::at(folder.path().into()),
             }
@@ -345,8 +346,8 @@ fn the_same_content_is_stored_once() {
     assert_eq!(query_number(&database, "SELECT sum(kept) FROM journal_images"), 150_000);
     let text: Bytes = "repeated text compresses well\n".repeat(2000).into();
     edit(&store, "text", &text, &contents[0]);
-    let kept = query_number(&database, "SELECT sum(kept) FROM journal_images") - 150_000;
-    assert!((1..2000).contains(&kept), "{kept}");
+    let stored_bytes = query_number(&database, "SELECT sum(kept) FROM journal_images") - 150_000;
+    assert!((1..2000).contains(&stored_bytes), "{stored_bytes}");
     assert_eq!(change(&store, "text")[0].before.as_ref().unwrap().bytes, text);
 }
 

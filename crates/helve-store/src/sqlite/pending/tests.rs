@@ -8,7 +8,7 @@ use super::*;
 fn add_event(pending: &mut PendingWrites, call: &str, kind: EventKind) {
     pending.add_event(&Event {
         call: call.into(),
-        root: call.into(),
+        root_call: call.into(),
         session: "s".into(),
         at: 1,
         kind,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::*;
 
 fn event(kind: EventKind) -> Event {
-    Event { call: "c".into(), root: "c".into(), session: "s".into(), at: 1, kind }
+    Event { call: "c".into(), root_call: "c".into(), session: "s".into(), at: 1, kind }
 }
 
 fn finished(bytes: usize) -> Event {

@@ -234,7 +234,8 @@ impl Rng {
     }
 }
 
-/// Damages copies of one store in many ways. At least `set_aside` of them must be set aside; the others must keep working.
+/// Damages copies of one store in many ways. At least `set_aside` of them must be set aside; the others must keep
+/// working.
 fn damage_copies(rounds: usize, set_aside: usize, damage: impl Fn(usize, &mut Vec<u8>)) {
     let original = tempfile::tempdir().unwrap();
     fill_store(original.path());

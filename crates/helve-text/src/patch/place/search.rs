@@ -149,8 +149,8 @@ fn insertions(
     Ok(lines.into_iter().map(candidate).collect())
 }
 
-/// Returns the lines of a hunk without blank context lines at either end. If no old line would be left, one blank line is
-/// included, so that there is a line to search for.
+/// Returns the lines of a hunk without blank context lines at either end. If no old line would be left, one blank line
+/// is included, so that there is a line to search for.
 fn core_lines(hunk: &PatchHunk) -> Range<usize> {
     let is_blank =
         |line: &&PatchLine| line.kind == PatchLineKind::Keep && line.text.trim().is_empty();

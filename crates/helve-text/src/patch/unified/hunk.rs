@@ -61,7 +61,7 @@ pub(super) fn parse(reader: &mut RowReader<'_, '_>) -> Result<PatchHunk, PatchPa
         reader.next();
     }
     check_complete(&hunk, header, reader, missing)?;
-    // A diff that uses CRLF itself says nothing about the file's endings.
+    // A diff whose own lines end in CRLF says nothing about the line endings of the file.
     if !header.raw.ends_with('\r') {
         check_endings(&hunk, &body)?;
     }

@@ -198,7 +198,8 @@ impl<'a> FileSection<'a> {
         })
     }
 
-    /// Handles two different names without a rename. If the old file is a backup copy, like `a.orig`, uses the new name.
+    /// Handles two different names without a rename. If the old file is a backup copy, like `a.orig`, uses the new
+    /// name.
     fn resolve_two_names(
         &self,
         old: &str,

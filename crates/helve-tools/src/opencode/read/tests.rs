@@ -31,10 +31,10 @@ one
 
             (End of file, 1 line)
             </file>
-            (There is no café/a b.txt. The only name that looks the same is café/"a\u{a0}b.txt"; it differs in kinds of spaces or quotes, or in how accents are encoded.)
+            (There is no café/a b.txt. The only name that looks the same is café/"a\u{a0}b.txt"; it differs in the kind of spaces or quotes, or in how accents are encoded.)
             == café/"a\u{a0}b.txt"
             Edited café/"a\u{a0}b.txt": 1 line added, 1 removed.
-            There is no café/a b.txt. The only name that looks the same is café/"a\u{a0}b.txt"; it differs in kinds of spaces or quotes, or in how accents are encoded.
+            There is no café/a b.txt. The only name that looks the same is café/"a\u{a0}b.txt"; it differs in the kind of spaces or quotes, or in how accents are encoded.
 
             --- café/"a\u{a0}b.txt"
             +++ café/"a\u{a0}b.txt"
@@ -45,7 +45,7 @@ one
             two
             == café/"a\u{a0}b.txt"
             Edited café/"a\u{a0}b.txt": 1 line added, 1 removed.
-            There is no café/a b.txt. The only name that looks the same is café/"a\u{a0}b.txt"; it differs in kinds of spaces or quotes, or in how accents are encoded.
+            There is no café/a b.txt. The only name that looks the same is café/"a\u{a0}b.txt"; it differs in the kind of spaces or quotes, or in how accents are encoded.
 
             --- café/"a\u{a0}b.txt"
             +++ café/"a\u{a0}b.txt"

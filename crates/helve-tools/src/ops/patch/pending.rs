@@ -259,7 +259,7 @@ fn patched(
     }
 }
 
-/// Whether a content has the quoted lines. Line endings are not compared, because a patch does not contain them.
+/// Whether a file has the quoted lines. Line endings are not compared, because a patch does not contain them.
 fn same_lines(content: &[u8], quoted: &str) -> bool {
     let Ok(view) = View::new(content) else { return false };
     let plain = |text: &str| text.replace("\r\n", "\n").trim_end_matches('\n').to_string();

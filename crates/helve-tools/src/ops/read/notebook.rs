@@ -7,9 +7,9 @@ use helve_core::media::MediaFormat;
 use helve_text::visible;
 use serde_json::Value;
 
-/// Maximum number of lines shown of one output.
+/// Maximum number of lines shown per output.
 const MAX_OUTPUT_LINES: usize = 60;
-/// Maximum number of bytes shown of one output. Its first line is always shown.
+/// Maximum number of bytes shown per output. Its first line is always shown.
 const MAX_OUTPUT_BYTES: usize = 8 << 10;
 /// Maximum number of pictures shown. Further pictures are only mentioned.
 const MAX_PICTURES: usize = 4;

@@ -425,7 +425,7 @@ c3 a9 20 ff 0a c3 a9 0a
             00002| é
 
             (End of file, 2 lines)
-            (1 character is invalid in this encoding and shown as �)
+            (1 character could not be decoded and is shown as �)
             </file>
             == unclear.txt
             <file>
@@ -433,8 +433,8 @@ c3 a9 20 ff 0a c3 a9 0a
             00002| � �
 
             (End of file, 2 lines)
-            (The encoding is unknown, but not UTF-8)
-            (2 characters are invalid in this encoding and shown as �)
+            (The encoding could not be determined; it is not UTF-8)
+            (2 characters could not be decoded and are shown as �)
             </file>
         "#]],
     );
