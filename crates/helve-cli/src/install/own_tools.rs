@@ -88,12 +88,13 @@ pub(super) fn of(
                     home.context("the home folder is unknown; set HOME")?.join(".claude")
                 }
             };
-            let deny = Setting::Items {
-                path: texts(&["permissions", "deny"]),
-                items: texts(&CLAUDE_CODE),
-            };
+            let items =
+                |list: &str, items| Setting::Items { path: texts(&["permissions", list]), items };
+            // Without the allow, Claude Code asks about every tool of a server before Helve does.
+            let allow = items("allow", vec![format!("mcp__{server}")]);
+            let deny = items("deny", texts(&CLAUDE_CODE));
             let file = Some(folder.join("settings.json"));
-            Ok(Ok(OwnTools { file, settings: vec![deny], note: None }))
+            Ok(Ok(OwnTools { file, settings: vec![allow, deny], note: None }))
         }
         InstallClient::Codex => in_entry_file(
             // `view_image` reads images, as Helve's `read` does.

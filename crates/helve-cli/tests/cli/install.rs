@@ -63,6 +63,7 @@ fn replace_switches_the_own_tools_off_and_remove_switches_them_on() {
             Some("{\"permissions\": {\"deny\": [\"Bash\", \"x\"]}}"),
             "\"Read\",",
         ),
+        ("claude-code", claude, Some("{\"permissions\": {\"allow\": [\"x\"]}}"), "\"mcp__helve\""),
         ("codex", "home/.codex/config.toml", Some("[features]\na = true\n"), "shell_tool = false"),
         ("codex", "home/.codex/config.toml", None, "shell_tool = false"),
         (
