@@ -45,7 +45,8 @@ pub(super) fn unpack_newest(package: &str, program: &str) -> Result<Option<PathB
     for name in ["bin", "state/lists/partial", "cache/archives/partial"] {
         create_folder(&folder.join(name))?;
     }
-    let sources = format!("deb [signed-by={KEYS}] http://deb.debian.org/debian sid main\n");
+    let Some(mirror) = mirror()? else { return Ok(None) };
+    let sources = format!("deb [signed-by={KEYS}] {mirror} sid main\n");
     write(&folder.join("sources.list"), &sources)?;
     let apt = |arguments: &[&str]| {
         let mut command = Command::new("apt-get");
@@ -78,6 +79,14 @@ pub(super) fn unpack_newest(package: &str, program: &str) -> Result<Option<PathB
         .map_err(|error| format!("{}: {error}", path.display()))?;
     write(&marker, "")?;
     Ok(Some(scripts))
+}
+
+/// Returns the URI from which this machine installs Debian's packages.
+fn mirror() -> Result<Option<String>, String> {
+    let mut apt = Command::new("apt-get");
+    apt.args(["indextargets", "--format", "$(REPO_URI)", "Created-By: Packages"]);
+    let uris = process::run(&mut apt, DOWNLOAD_LIMIT)?.success("apt-get indextargets")?;
+    Ok(uris.lines().find(|uri| uri.trim_end_matches('/').ends_with("/debian")).map(str::to_owned))
 }
 
 fn succeeds(command: &mut Command) -> bool {
