@@ -58,7 +58,8 @@ pub(crate) fn run(command: &mut Command, limit: Duration) -> Result<ProcessOutpu
         return Err(format!("{name} did not exit within {} s", limit.as_secs_f32()));
     };
     let took = start.elapsed();
-    // A child of the program may keep the pipes open after the program has exited. Its output is not awaited.
+    // A child of the program may keep the pipes open after the program has exited. The child's output is not waited
+    // for.
     let stdout = stdout.unwrap_or_default();
     let stderr = stderr.recv_timeout(Duration::from_secs(1).min(remaining())).unwrap_or_default();
     Ok(ProcessOutput { status, stdout: lossy(stdout), stderr: lossy(stderr), took })

@@ -12,7 +12,7 @@ use crate::model::estimate_tokens;
 const TURNS_WITH_OUTPUTS: usize = 2;
 /// Maximum size of the tail: the newest items, which are kept verbatim after a summary.
 const MAX_TAIL_TOKENS: u64 = 15_000;
-/// The tail has at most this part of the context window: 4 means a quarter.
+/// The tail takes up at most 1/`TAIL_DIVISOR` of the context window.
 const TAIL_DIVISOR: u64 = 4;
 /// Maximum number of characters of a result that are passed to the summarizing model.
 const MAX_RESULT_CHARS: usize = 2_000;

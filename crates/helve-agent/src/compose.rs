@@ -169,8 +169,11 @@ impl<'a> Composer<'a, '_> {
             return;
         }
         let is_same_model = message.origin == *self.target.model && !message.is_partial;
-        let mut parts: Vec<AssistantPart<'a>> =
-            message.blocks.iter().filter_map(|block| self.output(block, is_same_model)).collect();
+        let mut parts: Vec<AssistantPart<'a>> = message
+            .blocks
+            .iter()
+            .filter_map(|block| self.assistant_part(block, is_same_model))
+            .collect();
         if message.is_partial {
             parts.retain(|part| matches!(part, AssistantPart::Text(_)));
         }
@@ -194,7 +197,7 @@ impl<'a> Composer<'a, '_> {
         }
     }
 
-    fn output(&self, block: &'a Block, is_same_model: bool) -> Option<AssistantPart<'a>> {
+    fn assistant_part(&self, block: &'a Block, is_same_model: bool) -> Option<AssistantPart<'a>> {
         match block {
             Block::Text(text) if text.trim().is_empty() => None,
             Block::Text(text) => Some(AssistantPart::Text(text)),
@@ -214,7 +217,8 @@ impl<'a> Composer<'a, '_> {
         }
     }
 
-    /// Returns the form in which a call is sent. Only one protocol supports calls with text.
+    /// Returns the form in which a call is sent. Only one protocol supports calls whose input is plain text instead of
+    /// JSON.
     fn form(&self, call: &CallBlock) -> CallForm {
         match self.target.model.protocol {
             Protocol::Responses => call.form,

@@ -133,7 +133,7 @@ pub(crate) enum CliCommand {
     },
     /// Undo the last change, or what a call changed; `helve redo` takes an undo back
     ///
-    /// Repeated, it goes further back. Later changes to other lines are kept. If the same lines changed since, nothing
+    /// Run it again to go further back. Later changes to other lines are kept. If the same lines changed since, nothing
     /// is undone without `--force`.
     Undo {
         /// The call, or the beginning or end of its id; the default is the last change that is in effect
@@ -141,14 +141,14 @@ pub(crate) enum CliCommand {
         /// Undo the last N changes
         #[arg(short = 'n', long, value_name = "N", conflicts_with = "call")]
         last: Option<usize>,
-        /// Discard later changes to the same lines, also those of commands and editors
+        /// Discard later changes to the same lines, including those made by commands and editors
         #[arg(long)]
         force: bool,
         /// Show what would change, without changing anything
         #[arg(long)]
         dry_run: bool,
     },
-    /// Make the changes again that the last undo took back
+    /// Reapply the changes that the last undo reverted
     Redo {
         /// Show what would change, without changing anything
         #[arg(long)]
@@ -196,7 +196,7 @@ pub(crate) struct RunArgs {
     /// What to do; `-` reads it from standard input; without a prompt, a conversation starts at a terminal
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
-    /// Run this command of the configuration (or init, review, or a skill) with PROMPT as its arguments
+    /// Run this configured command (or init, review, or a skill) with PROMPT as its arguments
     #[arg(long, value_name = "NAME")]
     pub(crate) command: Option<String>,
     /// Continue the newest session of this folder
@@ -211,7 +211,7 @@ pub(crate) struct RunArgs {
     /// Model, as PROVIDER/MODEL; with --base-url, as the provider calls it
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
-    /// URL of a provider that is not configured, without the path of the protocol
+    /// URL of a provider that is not configured, without the protocol's path, such as /chat/completions
     #[arg(long, value_name = "URL")]
     pub(crate) base_url: Option<String>,
     /// With --base-url: protocol of the provider
@@ -229,7 +229,7 @@ pub(crate) struct RunArgs {
     /// Stop after this many tokens
     #[arg(long, value_name = "N")]
     pub(crate) max_tokens: Option<u64>,
-    /// Stop after requests that cost this much, in dollars
+    /// Stop once the requests have cost this much in total, in dollars
     #[arg(long, value_name = "DOLLARS")]
     pub(crate) max_cost: Option<f64>,
     /// Stop after this many seconds
@@ -275,7 +275,7 @@ pub(crate) enum SessionsCommand {
         /// The session; the default is the newest one
         id: Option<String>,
     },
-    /// Restore what was taken back last
+    /// Restore what the last undo took back
     Redo {
         /// The session; the default is the newest one
         id: Option<String>,
@@ -285,7 +285,7 @@ pub(crate) enum SessionsCommand {
         /// The session; the default is the newest one
         id: Option<String>,
     },
-    /// Find what was said and done, by words
+    /// Search the sessions for words
     Search {
         #[arg(required = true)]
         words: Vec<String>,
@@ -337,14 +337,14 @@ pub(crate) enum ApprovalsCommand {
     },
 }
 
-/// How a provider is spoken to.
+/// The API protocol of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RunProtocol {
-    /// OpenAI's Chat Completions, which most servers understand
+    /// OpenAI's Chat Completions API, which most servers understand
     Chat,
-    /// OpenAI's Responses
+    /// OpenAI's Responses API
     Responses,
-    /// Anthropic's Messages
+    /// Anthropic's Messages API
     Messages,
 }
 
@@ -550,7 +550,7 @@ pub(crate) enum ToolsCommand {
     Check { file: PathBuf },
 }
 
-/// Names of built-in tools that shells complete.
+/// Names of built-in tools that are offered for shell completion.
 const TOOL_NAMES: &[&str] = &[
     "apply_patch",
     "bash",
@@ -572,7 +572,7 @@ const TOOL_NAMES: &[&str] = &[
     "write",
 ];
 
-/// Accepts any name of a tool, and completes those of built-in ones.
+/// Accepts any tool name, and completes those of built-in tools.
 #[derive(Clone)]
 struct ToolName;
 

@@ -31,7 +31,7 @@ fn login(toolbox: &Toolbox, provider: &str) -> anyhow::Result<Exit> {
     if !known.iter().any(|info| info.provider == provider) {
         let names: Vec<&str> = known.iter().map(|info| info.provider.as_str()).collect();
         bail!(
-            "the provider \"{provider}\" is not known; known ones: {}; describe others in the configuration first",
+            "unknown provider \"{provider}\"; known: {}; add others to the configuration first",
             names.join(", ")
         );
     }
@@ -49,8 +49,8 @@ fn login(toolbox: &Toolbox, provider: &str) -> anyhow::Result<Exit> {
             text
         }
     };
-    toolbox.save_key(provider, key.trim()).context("the key is not saved")?;
-    output::note(&format!("The key for {provider} is saved."));
+    toolbox.save_key(provider, key.trim()).context("cannot save the key")?;
+    output::note(&format!("Saved the key for {provider}."));
     Ok(Exit::Done)
 }
 
@@ -122,8 +122,8 @@ fn describe(origin: &KeyOrigin) -> String {
 }
 
 fn logout(toolbox: &Toolbox, provider: &str) -> anyhow::Result<Exit> {
-    if toolbox.remove_key(provider).context("the key is not removed")? {
-        output::note(&format!("The key for {provider} is removed."));
+    if toolbox.remove_key(provider).context("cannot remove the key")? {
+        output::note(&format!("Removed the key for {provider}."));
         return Ok(Exit::Done);
     }
     output::error(&format!("No key for {provider} is saved; `helve auth list` lists the keys."));

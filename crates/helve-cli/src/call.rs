@@ -75,7 +75,7 @@ async fn call_in_mode(
         CallMode::Run => toolbox.call_with_cancellation(tool, input, cancel.clone()).await,
         CallMode::Preview => toolbox.preview_with_cancellation(tool, input, cancel.clone()).await,
     };
-    // Ctrl-C at a question ends the call as unanswered. Let the Ctrl-C task cancel the token first.
+    // Ctrl-C at a question ends the call as unanswered. Let the Ctrl-C task cancel the token before it is aborted.
     tokio::task::yield_now().await;
     ctrl_c_task.abort();
     if let Some(line) = status_line {

@@ -52,7 +52,7 @@ pub(crate) async fn run(common: &GlobalArgs, with_defaults: bool) -> anyhow::Res
     Ok(if has_errors { Exit::Failed } else { Exit::Done })
 }
 
-/// Returns the settings of the configuration, after the built-in ones if they are wanted.
+/// Returns the configured settings, preceded by the built-in ones if `with_defaults`.
 fn setting_lines(toolbox: &Toolbox, with_defaults: bool) -> Vec<SettingLine> {
     let config = toolbox.config();
     let is_builtin = |line: &SettingLine| line.source == Source::Builtin;

@@ -105,7 +105,7 @@ fn print_outcome(
         undo.push_str(&format!(" --name {name}"));
     }
     let text = format!(
-        "The program's own file and shell tools are off, so that a model sees each of these once. {note}"
+        "The program's own file and shell tools are off, so that a model does not see two of each. {note}"
     );
     output::print(&format!("{}\nTo undo all of this: {undo}\n", text.trim_end()))
 }
@@ -126,7 +126,7 @@ fn refuse_other_options(common: &GlobalArgs) -> anyhow::Result<()> {
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => bail!(
-            "install has no use for {option}. Rules belong into your helve.json; --permission chooses what is allowed without asking"
+            "install has no use for {option}. Rules belong in your helve.json; --permission chooses what is allowed without asking"
         ),
         None => Ok(()),
     }
@@ -142,7 +142,7 @@ fn warn_about_refusals(client: InstallClient, permission: InstallPermission) -> 
     };
     output::print(&format!(
         "This program does not show the questions of MCP servers, so {refused} refused unless a rule in your helve.json \
-         allows it. --permission workspace allows changes in the folder, --permission yes also commands.\n"
+         allows it. --permission workspace allows changes in the folder, --permission yes allows commands as well.\n"
     ))
 }
 

@@ -141,7 +141,7 @@ fn answer(question: &str, lasting: bool) -> std::io::Result<Reply> {
     let lasting_answers =
         if lasting { "[s] this session  [p] this project  [e] everywhere  " } else { "" };
     let mut err = anstream::stderr().lock();
-    // This line may still show the progress of the call.
+    // The terminal's current line may still show the progress of the call, so it is cleared.
     write!(err, "\x1b[2K{question}")?;
     err.flush()?;
     // Enabled before the choices are written, so that a key pressed early is not echoed.

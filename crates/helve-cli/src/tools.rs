@@ -72,7 +72,7 @@ pub(crate) async fn describe(common: &GlobalArgs, name: &str) -> anyhow::Result<
         }
         None => {
             let names = tools.names().join(", ");
-            output::error(&format!("There is no tool {name}. The tools here are: {names}."));
+            output::error(&format!("There is no tool {name}. Available tools: {names}."));
             Exit::BadUsage
         }
     };

@@ -115,7 +115,7 @@ pub enum ChildError {
         /// Names of the agents that can be started.
         known: Vec<String>,
     },
-    /// Sub-agents of sub-agents are not allowed this deep.
+    /// Sub-agents may not be nested this deeply.
     TooDeep {
         limit: u64,
     },

@@ -75,7 +75,7 @@ pub enum CodeAnswer {
     Diagnostics(Vec<Diagnostic>),
     /// Titles of possible changes.
     Actions(Vec<String>),
-    /// Files with new content, to be changed all or none.
+    /// New contents of files. Either all are written or none.
     Rewrites(Vec<FileRewrite>),
 }
 

@@ -56,8 +56,8 @@ pub trait Machine: Send + Sync {
         recorded: AwaitRecorded,
     ) -> BoxFuture<'static, Result<Vec<Committed>, CommitError>>;
 
-    /// Reads a file of at most `max_bytes`, and commits the change that `compute` makes of it. If it makes none, the
-    /// result is empty. Otherwise like [`Machine::commit`].
+    /// Reads a file of at most `max_bytes`, and commits the change that `compute` derives from it. If it derives none,
+    /// the result is empty. Otherwise like [`Machine::commit`].
     ///
     /// A machine that has threads for blocking work does all of it on one thread, which saves waking another one for
     /// each step.
@@ -89,7 +89,7 @@ pub trait Machine: Send + Sync {
     /// Searches the lines of files, in a deterministic order.
     fn search(&self, request: SearchRequest) -> SearchFlow;
 
-    /// Finds the files and folders that rules restrict below a folder. Fails if that folder does not exist.
+    /// Finds, below a folder, the files and folders that rules restrict. Fails if that folder does not exist.
     fn find_restricted(
         &self,
         request: RestrictedRequest,
@@ -136,8 +136,8 @@ pub struct LocatedPath {
 pub enum FileKind {
     File,
     Folder,
-    /// A link whose target does not exist, or a link that was looked up itself. Other links have the kind of their
-    /// target.
+    /// A link whose target does not exist, or any link if the link itself was looked up and not its target. Other links
+    /// have the kind of their target.
     DeadLink,
     Fifo,
     Socket,
@@ -172,7 +172,7 @@ pub struct WindowLines {
     pub has_more: bool,
     /// Number of lines from the start of the file to the end of the window.
     pub lines_read: u64,
-    /// Number of lines after the window; `None` if they are too many bytes to count.
+    /// Number of lines after the window; `None` if the rest of the file is too large to count them.
     pub later_lines: Option<u64>,
     /// The size when the file was opened. Later growth is ignored.
     pub size: u64,

@@ -148,7 +148,7 @@ impl Registry {
     /// Returns the tools that a session is offered now.
     pub fn offer_to(&self, session: &Session) -> ToolSet {
         let allowed = |spec: &ToolSpec| {
-            !session.gate.forbids(&spec.whole_part())
+            !session.gate.forbids(&spec.part_for_any_arguments())
                 && session.ancestors().all(|outer| is_on(&outer.switches, &spec.name))
         };
         let (mut tools, denied) = self.select_tools(&session.caller, &session.switches, allowed);

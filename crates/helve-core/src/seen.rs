@@ -41,12 +41,12 @@ pub(crate) enum SeenContent {
 }
 
 impl SeenContent {
-    /// The session has seen the whole file.
+    /// For a file that the session has seen as a whole.
     pub(crate) fn whole(hash: ContentHash) -> Self {
         Self::Whole(hash.0)
     }
 
-    /// The session has seen a window of the file.
+    /// For a file of which the session has seen a window.
     pub(crate) fn window(window: &WindowLines) -> Self {
         match window.fingerprint {
             ContentFingerprint::Whole(hash) => Self::Whole(hash.0),

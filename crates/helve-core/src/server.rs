@@ -43,7 +43,7 @@ pub enum ServerError {
     #[error("its tool {tool} has changed")]
     Changed { tool: String },
     /// The result of a tool does not match the schema that the server gave for it.
-    #[error("the result of its tool {tool} does not match the output schema of the tool")]
+    #[error("the result of its tool {tool} does not match that tool's output schema")]
     WrongResult { tool: String, problems: Vec<ArgumentProblem>, text: String },
     #[error("it has no resources")]
     NoResources { others: Vec<String> },

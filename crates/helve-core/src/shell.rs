@@ -14,7 +14,7 @@ use crate::process::{Network, SandboxLimits};
 pub struct Shell {
     /// The shell and the arguments before the script.
     pub argv: Vec<OsString>,
-    /// The language in which scripts are judged.
+    /// The shell language that scripts are parsed as when they are judged.
     pub language: ShellLanguage,
     /// The complete environment of every command.
     pub environment: Vec<(OsString, OsString)>,
@@ -60,6 +60,6 @@ pub enum Leftovers {
     End,
 }
 
-/// The flag of a [`Caller`](crate::Caller) that is notified when a background process ends. For such callers, a command
-/// that reaches the default timeout is moved to the background instead of being ended.
+/// The flag that marks a [`Caller`](crate::Caller) as one that is notified when a background process ends. For such
+/// callers, a command that reaches the default timeout is moved to the background instead of being ended.
 pub const AUTO_BACKGROUND: &str = "auto_background";

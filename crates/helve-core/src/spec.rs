@@ -80,7 +80,7 @@ pub struct ToolSpec {
 
 impl ToolSpec {
     /// Returns the part for judging the tool as a whole, regardless of its arguments.
-    pub fn whole_part(&self) -> Part {
+    pub fn part_for_any_arguments(&self) -> Part {
         let mut part = Part::new(self.group.clone(), "*");
         part.tool = (self.group != self.name).then(|| self.name.clone().into());
         part

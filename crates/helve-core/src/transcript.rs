@@ -39,7 +39,7 @@ pub struct WaitingMessage {
 pub enum Delivery {
     /// With the next request.
     Steer,
-    /// When the turn would end.
+    /// When the turn would otherwise end.
     Queue,
 }
 

@@ -82,7 +82,7 @@ pub fn validate(schema: &Value, args: &mut Value) -> Findings {
     validator.findings
 }
 
-/// Checks a value against a schema and converts nothing. Members and keywords that are not known cause no problem.
+/// Checks a value against a schema and converts nothing. Unknown members and keywords are ignored.
 pub fn check(schema: &Value, value: &Value) -> Vec<ArgumentProblem> {
     let steps = Cell::new(MAX_STEPS);
     let mut validator = Validator::new(schema, Mode::Strict, &steps);

@@ -16,7 +16,7 @@ pub(crate) fn encode(message: &Value) -> Bytes {
 }
 
 /// Splits the output of a server into messages. Lines that are not a known header are skipped, because some servers
-/// print to their standard output.
+/// also print other text, such as logs, to their standard output.
 #[derive(Debug, Default)]
 pub(crate) struct FrameDecoder {
     /// Size of the body that follows; set once its header is complete.

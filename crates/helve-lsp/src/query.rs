@@ -335,7 +335,7 @@ impl LanguageServers {
         if *new == *text {
             return Ok(None);
         }
-        // `text`, which the server has, does not contain the byte order mark of the file.
+        // `text`, which was sent to the server, lacks the file's byte order mark.
         let mut bytes = old[..old.len() - text.len()].to_vec();
         bytes.extend_from_slice(new.as_bytes());
         Ok(Some(FileRewrite { path, old, new: Bytes::from(bytes) }))

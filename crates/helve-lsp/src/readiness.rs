@@ -9,7 +9,7 @@ use tokio::time::Instant;
 const FIRST_STATUS: Duration = Duration::from_secs(10);
 /// A server that has been loading for this long counts as ready.
 const MAX_LOADING: Duration = Duration::from_secs(300);
-/// If the progress of some work was not reported for this long, the work no longer counts. Some servers report a
+/// Work whose progress was not reported for this long no longer makes the server count as busy. Some servers report a
 /// lasting problem as progress that never ends.
 const MAX_PROGRESS_SILENCE: Duration = Duration::from_secs(15);
 /// Maximum number of progress tokens that are remembered.

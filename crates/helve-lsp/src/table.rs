@@ -116,7 +116,7 @@ pub(crate) fn language_id(extension: &str) -> &'static str {
     found.map_or("plaintext", |(language, _)| language)
 }
 
-/// Language ids, each with the file name extensions that it stands for.
+/// Language ids, each with the extensions of its files.
 const LANGUAGES: &[(&str, &str)] = &[
     ("typescript", "ts mts cts"),
     ("typescriptreact", "tsx"),
@@ -168,7 +168,7 @@ const LANGUAGES: &[(&str, &str)] = &[
     ("markdown", "md mdx"),
 ];
 
-/// One row of the table. All fields but `id`, `needs_marker` and `install` are lists that are separated by spaces.
+/// One row of the table. All fields but `id`, `needs_marker` and `install` are space-separated lists.
 struct ServerRow {
     id: &'static str,
     command: &'static str,

@@ -59,8 +59,8 @@ pub enum CallWatch {
     Files,
     /// Denied calls, if the system can report them.
     Denials,
-    /// No calls. Use only a plan of [`plan_without_watch`]: otherwise the program could create protected paths that do
-    /// not exist yet.
+    /// No calls. Use this only with a plan from [`plan_without_watch`]: otherwise the program could create protected
+    /// paths that do not exist yet.
     Off,
 }
 
@@ -115,7 +115,7 @@ impl EnteredNamespaces {
     }
 }
 
-/// A process whose calls that change files can be made by a broker.
+/// A process for which a broker can make the calls that change files.
 #[cfg(target_os = "linux")]
 pub struct BrokeredProcess {
     entered: EnteredNamespaces,

@@ -30,7 +30,7 @@ use outbox::Outbox;
 
 /// Maximum number of unwritten bytes. Above this, nothing more is read.
 const MAX_BACKLOG: usize = 1 << 20;
-/// How long calls may still finish after the input ended, as with `printf … | helve mcp`.
+/// How long running calls have to finish once the input has ended, as with `printf … | helve mcp`.
 const DRAIN_TIME: Duration = Duration::from_millis(250);
 /// How long a request may wait for others to finish. Meanwhile no messages are read, including answers that running
 /// requests may wait for, so the limit is short.
@@ -48,7 +48,7 @@ pub(crate) struct LineTransport<R, W> {
     /// Cancels all running calls.
     calls: CancellationToken,
     state: ConnectionState,
-    /// Whether an error was queued that is perhaps not written yet.
+    /// Whether a queued error may not have been written yet.
     error_pending: bool,
     queued: Option<QueuedRequest>,
     endless_line: EndlessLineFlag,

@@ -35,7 +35,7 @@ pub(super) fn decode(
     }
     let image = decode_image(bytes, format, limits)?;
     let frames = frames(bytes, format, limits);
-    // The size after the orientation tag of the file was applied.
+    // The size once the file's orientation tag has been applied.
     let oriented_size = PixelSize { width: image.width(), height: image.height() };
     let fits = stored_size.width.max(stored_size.height) <= limits.side
         && base64_size(bytes.len()) <= limits.base64_bytes;
@@ -185,8 +185,8 @@ fn resize(image: &DynamicImage, size: PixelSize) -> Result<DynamicImage, MediaEr
     Ok(smaller)
 }
 
-/// Encodes an image as PNG or, if that is too large, as JPEG. Returns `None` if even the lowest JPEG quality is too
-/// large. PNG suits drawings, JPEG suits photographs.
+/// Encodes an image as PNG or, if that is too large, as JPEG. Returns `None` if it is too large even at the lowest JPEG
+/// quality. PNG suits drawings, JPEG suits photographs.
 fn encode(
     image: &DynamicImage,
     format: MediaFormat,

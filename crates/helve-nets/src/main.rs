@@ -82,8 +82,8 @@ fn run(args: &[String]) -> Result<Vec<String>, String> {
         }
         #[cfg(target_os = "linux")]
         ["run", script] => {
-            let image = sandbox::FilesSnapshot::read(scratch.path()).map_err(|error| error.to_string())?;
-            println!("{:#?}", sandbox::trace(script, &image));
+            let files = sandbox::FilesSnapshot::read(scratch.path()).map_err(|error| error.to_string())?;
+            println!("{:#?}", sandbox::trace(script, &files));
             Ok(Vec::new())
         }
         _ => Err("usage: helve-nets known-scripts [all], mutants COUNT SEED, data-flow COUNT SEED, random-texts MAX_CPU_SECONDS SEED, judge POLICY SCRIPT…, run SCRIPT".into()),

@@ -1,4 +1,4 @@
-//! `mutants`: runs mutated attacks, if they are allowed.
+//! `mutants`: mutates attack scripts, and runs those that the shell decision allows.
 
 use std::path::Path;
 

@@ -37,7 +37,7 @@ pub(crate) fn create(folder: &Path) -> io::Result<()> {
                 fs::create_dir_all(parent)?;
                 std::os::unix::fs::symlink(target, &file)?;
             }
-            // Folders are created with their files. Empty files stand for files of git, which are created below, and
+            // Folders are created with their files. Empty files stand for git's own files, which are created below, and
             // for files that exist only for the analysis, not on disk.
             Node::File(_) | Node::Folder => {}
         }

@@ -11,7 +11,7 @@ use crate::trace::{Operation, SANDBOX_ROOT, TraceEvent};
 /// Maximum number of programs that are reported for an event.
 const MAX_PROGRAMS: usize = 12;
 
-/// Returns the operations that a system call is about to do, except reads of system files.
+/// Returns the operations that a system call is about to perform, except reads of system files.
 pub(crate) fn events(syscall: &PendingSyscall) -> Vec<TraceEvent> {
     let Some(call) = syscalls::find(syscall.number) else { return Vec::new() };
     let operation = match call.effect {

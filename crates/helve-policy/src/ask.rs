@@ -191,7 +191,8 @@ impl Part {
     }
 
     /// Returns the part for fetching a URL whose host has an address in the local network. Its lasting approval is
-    /// separate from that for the same host with a public address, because a name can get another address.
+    /// separate from that for the same host with a public address, because a host name can later resolve to another
+    /// address.
     pub fn for_local_url(url: &WebUrl, address: impl Into<String>) -> Self {
         Self::for_url(url).matched_by(MatchBy::LocalNetwork { address: address.into() })
     }
@@ -237,7 +238,7 @@ pub enum Act {
     },
     /// Reading from, writing to, signalling and ending this process.
     ControlProcess(ProcessId),
-    /// Using the tool of this name, or the key that stands for a resource of an MCP server.
+    /// Using the tool of this name. A resource of an MCP server is named by its key.
     UseTool(Cow<'static, str>),
     /// Sending requests to this origin, such as `https://docs.rs`.
     Fetch {

@@ -47,8 +47,9 @@ const PROTECTED_FOLDERS: [&str; 4] = [".git", ".helve", ".opencode", ".vscode"];
 const PROTECTED_FILES: [&str; 6] =
     [".mcp.json", ".envrc", "helve.json", "helve.jsonc", "opencode.json", "opencode.jsonc"];
 
-/// The entries of a git folder that run or configure programs, or lead to another repository. A rebase runs the
-/// commands in its list of steps. The other entries change with every commit.
+/// The entries of a git folder that run or configure programs, or lead to another repository. `rebase-merge` and
+/// `rebase-apply` contain steps whose commands a rebase runs. Entries that are not in this list change with every
+/// commit.
 const PROTECTED_IN_GIT: [&str; 12] = [
     "branches",
     "commondir",

@@ -26,8 +26,8 @@ use quote::quote_text;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Command {
     forms: Forms,
-    /// If the program or a script is reached through links: for each resolved path, the spellings of the command with
-    /// that path. An allow rule must then match one spelling for each path; `forms` are not used.
+    /// Empty unless the program or a script is reached through links. Then one list per resolved path: the spellings of
+    /// the command with that path. An allow rule must match one spelling in each list; `forms` are not used.
     resolved: Vec<Vec<Form>>,
     /// More spellings, for rules that ask or deny.
     loose_forms: Vec<LooseForm>,
@@ -44,7 +44,7 @@ pub struct Command {
     mentioned_programs: Vec<String>,
     /// Paths that the command may change. A folder ends with a slash.
     possible_changes: Vec<String>,
-    /// Files that the command may print. Those that a rule forbids reading are complete; others may be missing.
+    /// Files that the command may print. Contains all those that a rule forbids reading; others may be missing.
     possible_reads: Vec<String>,
     /// Files and folders that the command writes to because a flag names them.
     outputs: Vec<String>,

@@ -1,8 +1,8 @@
-//! Compares file names like file systems that see several spellings as one name.
+//! Compares file names the way some file systems do, which treat several spellings as one name.
 
-/// Whether some file system opens the file `known` under this name: because it ignores case, certain invisible
-/// characters, dots and spaces at the end, or what follows a colon, or because it has a short name for it, such as
-/// `GIT~1` for `.git`.
+/// Whether `name` may open the file `known` on some file system, for example one that ignores case, certain invisible
+/// characters, dots and spaces at the end, or what follows a colon, or one that has short names, such as `GIT~1` for
+/// `.git`.
 pub fn may_name(name: &[u8], known: &str) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii() && !matches!(byte, b'~' | b':' | b' ');
     if name.iter().all(is_plain) && !name.ends_with(b".") {
@@ -24,7 +24,8 @@ fn is_ignorable(c: char) -> bool {
     )
 }
 
-/// The characters outside of ASCII whose lower case is an ASCII letter, and full-width letters.
+/// Converts characters that some file systems treat as ASCII: those whose lower case is an ASCII letter, and full-width
+/// ones.
 fn folded(c: char) -> char {
     match c {
         '\u{17f}' => 's',

@@ -134,7 +134,7 @@ impl Rule {
     pub(crate) fn matches(&self, kind: SubjectKind, subject: &str, root: &str) -> bool {
         let matches_path = |path: &str| match (&self.pattern, self.action) {
             (Pattern::Exact(exact), _) => exact == path,
-            // Built-in patterns need no conversion.
+            // Built-in patterns are written in the form that paths have, so they need no conversion.
             (_, _) if self.source == Source::Builtin => self.pattern.matches(path),
             (Pattern::Wild(pattern), Action::Allow) => {
                 PathPattern::new(pattern, root).matches(path)

@@ -181,7 +181,7 @@ impl Hook for CommandHooks {
             for hook in self.matching(HookEvent::PreToolUse, &call.name.clone()) {
                 let input = self.input("PreToolUse", call_ref, call);
                 let printed = self.run(hook, input).await.map_err(Arc::from)?;
-                match judge(&printed) {
+                match decision_of(&printed) {
                     HookDecision::Refuse(why) => return Err(why.into()),
                     HookDecision::Ask => self.require_ask(&call_ref.id),
                     HookDecision::Nothing => {}
@@ -241,7 +241,7 @@ enum HookDecision {
 }
 
 /// Returns what a command decided, from its exit code and the JSON that it printed.
-fn judge(output: &ProgramOutput) -> HookDecision {
+fn decision_of(output: &ProgramOutput) -> HookDecision {
     let reason = |text: Option<String>| {
         let text = text.filter(|text| !text.trim().is_empty());
         cut(&text.unwrap_or_else(|| "it gave no reason".into()))

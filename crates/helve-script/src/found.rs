@@ -9,7 +9,7 @@ use crate::disk;
 use crate::resolve::{self, ImportFiles as _, ImportTarget};
 use crate::sources::ScriptSources;
 
-/// Maximum number of tool and plugin files, and of command hooks.
+/// Maximum number of tool and plugin files. Command hooks have the same limit.
 const MAX_SCRIPTS: usize = 200;
 
 /// Who a script belongs to.
@@ -178,7 +178,7 @@ impl FoundScripts {
         found
     }
 
-    /// Adds a configured program. Its sources are the words of its command that name files.
+    /// Adds a configured program. Its sources are the files that words of its command name.
     fn add_program(&mut self, entry: &ProgramEntry, root: &Path) {
         let words = entry.command.iter().map(|word| root.join(word));
         let files: Vec<PathBuf> = words.filter(|path| disk::Disk.is_file(path)).collect();

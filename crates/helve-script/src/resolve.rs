@@ -309,8 +309,8 @@ fn package_target(files: &dyn ImportFiles, folder: &Path, specifier: &str) -> Im
     }
 }
 
-/// Whether `subpath` names `file` of a package without its extension, or as a folder with an index file. Packages with
-/// `exports` choose such names themselves.
+/// Whether `subpath` leaves out the extension of `file`, or names the folder of an index file. Never for packages with
+/// `exports`, which map such names themselves.
 fn is_shortened(files: &dyn ImportFiles, folder: &Path, subpath: &str, file: &Path) -> bool {
     let named = normalize(&folder.join(subpath.trim_start_matches('/')));
     let has_exports = || package_json(files, folder).is_some_and(|it| it.get("exports").is_some());
@@ -351,8 +351,8 @@ fn package_json(files: &dyn ImportFiles, folder: &Path) -> Option<Value> {
     serde_json::from_str(&files.read_text(&folder.join("package.json"))?).ok()
 }
 
-/// Finds the file of an installed plugin that is to be loaded: the first one that exists, because published packages
-/// often lack the source files that they name for bun.
+/// Finds which file of an installed plugin to load: the first one that exists, because published packages often lack
+/// the source files that they name for bun.
 pub(crate) fn plugin_entry(files: &dyn ImportFiles, folder: &Path) -> Option<PathBuf> {
     // Packages with parts for opencode's server and for its TUI export them separately.
     let server = package_files(files, folder, "/server").into_iter().next();

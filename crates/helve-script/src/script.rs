@@ -299,7 +299,7 @@ impl ScriptHost {
         }
         match listed {
             Ok(listing) => {
-                // If every function of a plugin failed, the cause may be outside of the files.
+                // Not cached if every function of a plugin failed: the cause may be outside of the files.
                 if listing.problems.is_empty() || !listing.is_empty() {
                     self.cache.store_listing(&script.cache_kind(), &hash, &listing);
                 }

@@ -194,8 +194,8 @@ impl Scripts {
         origins
     }
 
-    /// Returns the hooks and tools of each loaded plugin. What a failed function would have added is missing. A plugin
-    /// that added nothing because of errors is left out.
+    /// Returns the hooks and tools of each loaded plugin. If one of a plugin's functions failed, its hooks and tools
+    /// are missing. A plugin that added nothing because of errors is left out.
     pub fn plugins(&self) -> Vec<PluginSummary> {
         let entries = self.inner.entries.iter().filter(|entry| entry.script.is_plugin());
         let summaries = entries.filter_map(|entry| {

@@ -95,7 +95,7 @@ impl ScriptTool {
         ))
     }
 
-    /// Runs the tool, after it was permitted.
+    /// Runs the tool once it has been permitted.
     async fn run(
         &self,
         arguments: Map<String, Value>,

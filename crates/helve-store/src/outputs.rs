@@ -119,7 +119,7 @@ impl Outputs for OutputFiles {
         session: &'a str,
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<String>, StoreError>> {
-        // A text that is not an id is rejected, because it could be a path into another folder.
+        // Anything that is not an id is rejected, because it could be a path into another folder.
         let is_valid = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
         let path = self.folder(session).join(format!("{id}.txt"));
         Box::pin(async move {
@@ -158,7 +158,7 @@ fn read_start(file: &File) -> io::Result<String> {
     Ok(text)
 }
 
-/// Truncates a text of more than `max` bytes, and appends a line that says so.
+/// Truncates text longer than `max` bytes, and appends a line that says so.
 fn truncate(text: &str, max: usize) -> String {
     if text.len() <= max {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! A provider of models that plays a script over HTTP on loopback: one answer per request.
+//! A model provider that plays a script over HTTP on loopback: one answer per request.
 #![expect(
     clippy::disallowed_methods,
     reason = "a real server: the client under test opens real connections"

@@ -228,8 +228,8 @@ struct Gap {
     is_folders: bool,
 }
 
-/// Matches greedily and backtracks only to the last gap. This finds every match: the text after a gap is matched as
-/// early as possible, and the next gap can skip whatever a later match would have skipped.
+/// Lets each gap match as little as possible, and backtracks only to the last gap. This finds every match: the text
+/// after a gap is matched as early as possible, and the next gap can skip whatever a later match would have skipped.
 fn path_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut pattern_at, mut text_at) = (0, 0);

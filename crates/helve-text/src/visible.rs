@@ -79,10 +79,10 @@ pub fn escape_line(text: &str) -> Cow<'_, str> {
 
 /// Makes untrusted text, such as a web page, safe to show to a model.
 ///
-/// Control and bidirectional characters, tags and other carriers of hidden messages are escaped as `\u{202e}`.
-/// Characters that only affect layout, such as a soft hyphen or a variation selector, are removed. Unusual spaces
-/// become ordinary ones. Joiners are kept between characters that need them. Newlines, tabs and carriage returns are
-/// kept.
+/// Control and bidirectional characters, Unicode tag characters and other carriers of hidden messages are escaped as
+/// `\u{202e}`. Characters that only affect layout, such as a soft hyphen or a variation selector, are removed. Unusual
+/// spaces become ordinary ones. Joiners are kept between characters that need them. Newlines, tabs and carriage returns
+/// are kept.
 pub fn escape_hidden(text: &str) -> Cow<'_, str> {
     let is_plain = |byte: u8| (0x20..0x7f).contains(&byte) || matches!(byte, b'\n' | b'\t' | b'\r');
     let Some(first_special) = text.bytes().position(|byte| !is_plain(byte)) else {

@@ -1,4 +1,5 @@
-//! Decodes the text of a page: by its byte order mark, its header, its own declaration, or its bytes.
+//! Decodes the text of a page. The encoding is taken from its byte order mark, its header or its own declaration, or
+//! guessed from its bytes.
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE};

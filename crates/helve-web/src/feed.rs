@@ -4,8 +4,9 @@ use helve_core::web::PageKind;
 
 use crate::html::{Attribute, MarkupMode, Token, Tokens, attributes, decode_references};
 
-/// Maximum number of entries that are listed, and number of characters of an entry's summary.
+/// Maximum number of entries that are listed.
 const MAX_ENTRIES: usize = 5000;
+/// Maximum number of characters of an entry's summary.
 const MAX_SUMMARY: usize = 300;
 
 /// Recognizes a feed or sitemap by its root element.

@@ -1,4 +1,5 @@
-//! The web client of tools: sends requests to checked addresses, converts pages into text, queries search services.
+//! The web client that the tools use: sends requests to checked addresses, converts pages into text, queries search
+//! services.
 
 mod body;
 mod charset;

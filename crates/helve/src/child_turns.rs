@@ -23,7 +23,7 @@ pub(crate) struct ChildTurns {
 /// before the turn.
 type BegunTurn = (String, u64);
 
-/// The calls in some entries of a transcript that started sub-agents.
+/// Those calls in some transcript entries that started sub-agents.
 #[derive(Debug, Default, PartialEq)]
 struct StartingCalls {
     /// The sub-agents that the results of these calls name, with the number of turns of each.

@@ -59,7 +59,7 @@ pub enum ModelError {
     NotConfigured,
     #[error("\"{0}\" does not name a provider; write PROVIDER/MODEL, such as openai/gpt-5")]
     NoProviderNamed(String),
-    #[error("the provider \"{id}\" is not known; known ones: {}; others need a baseURL in the configuration", known.join(", "))]
+    #[error("unknown provider \"{id}\"; known: {}; others need a baseURL in the configuration", known.join(", "))]
     UnknownProvider { id: String, known: Vec<String> },
     #[error("the provider \"{0}\" is switched off in the configuration")]
     SwitchedOff(String),

@@ -1,5 +1,5 @@
-//! What all programs of a workspace are started with. These programs are language servers, formatters, and the helper
-//! process that runs scripts.
+//! The context in which a workspace's programs are started: language servers, formatters, and the helper process that
+//! runs scripts.
 
 use std::path::Path;
 

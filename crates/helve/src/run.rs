@@ -128,7 +128,7 @@ impl From<Vec<MessagePart>> for TurnInput {
 /// How full the context window is, and what the session has used so far.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContextReport {
-    /// Tokens that the next request would have, partly estimated.
+    /// Size of the next request in tokens, partly estimated.
     pub tokens: u64,
     /// The size of the model's context window.
     pub window: u64,
@@ -467,8 +467,8 @@ impl AgentSession<'_> {
         }
     }
 
-    /// Registers a new session, and begins its transcript with a note about the environment. If a small model is
-    /// configured, it starts to write a title for a main agent's session. Does nothing if the session is not new.
+    /// Registers a new session, and begins its transcript with a note about the environment. For a main agent's
+    /// session, a small model, if one is configured, starts to write a title. Does nothing if the session is not new.
     async fn begin(&mut self, input: &TurnInput) -> Result<Option<TitleTask>, StoreError> {
         if !self.entries().is_empty() {
             return Ok(None);

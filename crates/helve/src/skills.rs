@@ -110,7 +110,7 @@ fn info(skill: &Skill) -> SkillInfo {
 }
 
 impl FoundSkills {
-    /// Returns the state in which there are only these skills, such as those in the description of the tool.
+    /// Returns a value with only these skills, such as those in the description of the tool.
     pub(crate) fn listed(skills: Vec<SkillInfo>) -> Self {
         Self { skills, ..Self::default() }
     }

@@ -26,7 +26,7 @@ const DEFAULT_STEPS: u32 = 50;
 const DEADLINE: Duration = Duration::from_secs(30 * 60);
 /// How deep sub-agents may be nested, unless `subagent_depth` says otherwise.
 pub(crate) const DEFAULT_DEPTH: u64 = 1;
-/// Maximum number of recorded changes that are searched for the files of a report.
+/// Maximum number of recorded changes that are searched to list the changed files in a report.
 const MAX_CHANGES: usize = 1_000;
 /// Tools that a sub-agent is not offered unless the rules of its agent name them.
 const NOT_INHERITED: [&str; 2] = ["task", "todowrite"];
@@ -382,15 +382,15 @@ fn child_state(end: &TurnEnd) -> ChildState {
         TurnEnd::Answered => ChildState::Completed,
         TurnEnd::Failed(why) => ChildState::Failed(why.clone()),
         TurnEnd::NotAllowed => incomplete("a call was not allowed"),
-        TurnEnd::OverBudget(BudgetKind::Steps) => incomplete("the limit of steps was reached"),
-        TurnEnd::OverBudget(BudgetKind::Tokens) => incomplete("the limit of tokens was reached"),
-        TurnEnd::OverBudget(BudgetKind::Cost) => incomplete("the limit of costs was reached"),
+        TurnEnd::OverBudget(BudgetKind::Steps) => incomplete("the step limit was reached"),
+        TurnEnd::OverBudget(BudgetKind::Tokens) => incomplete("the token limit was reached"),
+        TurnEnd::OverBudget(BudgetKind::Cost) => incomplete("the cost limit was reached"),
         TurnEnd::OverBudget(BudgetKind::Time) => incomplete("the time limit was reached"),
         TurnEnd::OverBudget(BudgetKind::OutputLength) => {
             incomplete("its replies were cut at the output limit")
         }
         TurnEnd::Refused => ChildState::Failed("the model refused to answer".into()),
-        TurnEnd::NoAnswer => ChildState::Failed("the model answered with nothing".into()),
+        TurnEnd::NoAnswer => ChildState::Failed("the model gave an empty answer".into()),
         TurnEnd::Loop => incomplete("it made the same call again and again"),
         TurnEnd::Aborted => ChildState::Aborted,
     }

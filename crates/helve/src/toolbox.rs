@@ -63,7 +63,7 @@ pub struct Toolbox {
     pub(crate) data: PathBuf,
     pub(crate) config: Config,
     pub(crate) trust: TrustState,
-    /// What policies are built from besides the configuration, to switch to other agents.
+    /// What is needed, besides the configuration, to build the policy of another agent that the session switches to.
     pub(crate) policy_inputs: PolicyInputs,
     /// Which notes the session's model has already been given.
     pub(crate) notes: Arc<NoteTracker>,
@@ -326,7 +326,7 @@ impl Toolbox {
             }
             None => {
                 // If a rule denies the tool whatever its arguments, that rule explains more than the error of the call.
-                let part = tools.find(tool).map(|(spec, _)| spec.whole_part());
+                let part = tools.find(tool).map(|(spec, _)| spec.part_for_any_arguments());
                 let part = part.filter(|part| self.policy.forbids(&[], part));
                 let part = part.map(|part| (self.policy.judge(&[], &part), part));
                 let parts = part.map(|(verdict, part)| (part, verdict)).into_iter().collect();

@@ -12,7 +12,8 @@ use crate::skills::FoundSkills;
 #[derive(Default)]
 pub(crate) struct NoteTracker {
     pub(crate) instructions: Mutex<NestedInstructions>,
-    /// The skills at the last note about them; `None` if the model knows only those in the description of the tool.
+    /// The skills that existed when the model last got a note about them; `None` before the first note, when it knows
+    /// only those in the description of the tool `skill`.
     pub(crate) skills: parking_lot::Mutex<Option<FoundSkills>>,
     /// Ids of the background processes whose end has not been reported yet.
     pub(crate) running: parking_lot::Mutex<BTreeSet<String>>,

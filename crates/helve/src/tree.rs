@@ -198,9 +198,9 @@ pub(crate) struct Task {
     /// Messages for the sub-agent; set once it runs.
     pub(crate) inbox: OnceLock<Arc<Inbox>>,
     report: watch::Sender<ChildReport>,
-    /// The start of the task, by a monotonic clock, to measure how long it takes.
+    /// The start of the task on the monotonic clock, to measure how long it takes.
     started: Instant,
-    /// The start of the task, by the system clock, to distinguish its file changes from earlier ones.
+    /// The start of the task on the system clock, to distinguish its file changes from earlier ones.
     pub(crate) started_at: Millis,
     /// Whether the session that started the task must still be notified of its end.
     must_announce_end: Mutex<bool>,
@@ -313,8 +313,7 @@ impl RunSlot {
         self.set(None);
     }
 
-    /// Ends a wait that [`RunSlot::pause`] began. If it was the last one of this agent, takes a permit again, and waits
-    /// until one is free.
+    /// Ends a wait that [`RunSlot::pause`] began. If it was the agent's last one, waits for a free permit and takes it.
     pub(crate) async fn resume(&self, tree: &AgentTree) {
         if self.waiting.fetch_sub(1, Ordering::AcqRel) == 1 {
             let permit = tree.acquire().await;

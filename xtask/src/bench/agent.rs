@@ -17,8 +17,9 @@ use super::measure::median;
 use crate::helve::CALL_LIMIT;
 use crate::process::{self, peak_memory};
 
-/// Calls of a run whose overhead is measured, and calls before them that are not counted.
+/// Number of measured calls in a run.
 const CALLS: usize = 200;
+/// Number of calls before them that are not counted.
 const WARM_UP_CALLS: usize = 5;
 /// Steps of a long session.
 const LONG_STEPS: usize = 1_000;
@@ -53,7 +54,7 @@ pub(super) fn large_step(fixture: &mut Fixture) -> Result<Measurement, String> {
 }
 
 /// The last steps of a long session compared with the first ones. Each request contains everything before it, so steps
-/// grow slower. If they grow much slower, something scans the whole session several times per step.
+/// get slower. If they get much slower, something scans the whole session several times per step.
 pub(super) fn long_session(fixture: &mut Fixture) -> Result<Measurement, String> {
     let run = Session::new("long".into(), LONG_STEPS).run(fixture)?;
     let tenth = LONG_STEPS / 10;
@@ -139,8 +140,8 @@ impl Session {
     }
 }
 
-/// A model that calls `read` some times, then answers. It waits for [`FakeModel::answer`] before each reply, so that
-/// nothing but the client runs while time is measured.
+/// A model that calls `read` a given number of times, then answers. It waits for [`FakeModel::answer`] before each
+/// reply, so that nothing but the client runs while time is measured.
 struct FakeModel {
     url: String,
     received: Receiver<ReceivedRequest>,
@@ -243,7 +244,8 @@ impl FakeScript {
     }
 }
 
-/// Whether the last message of a request is a result of `read`. The body is not parsed, because that takes long.
+/// Whether the last message of a request is a result of `read`. The body is not parsed, because that would take too
+/// long.
 fn ends_with_result(body: &[u8]) -> bool {
     let tail = String::from_utf8_lossy(&body[body.len().saturating_sub(8_000)..]).into_owned();
     tail.contains("line 50 of the small file")

@@ -47,7 +47,7 @@ impl Fixture {
         self.helve.workspace.join("long.txt")
     }
 
-    /// Returns a tree of the size of a large project. It is created at the first use.
+    /// Returns a tree of the size of a large project. It is created on first use.
     pub(super) fn large_tree(&self) -> Result<PathBuf, String> {
         let folder = self.helve.workspace.join("large");
         if !folder.exists() {
@@ -64,7 +64,7 @@ impl Fixture {
         Ok(folder)
     }
 
-    /// Returns the server that most benchmarks call. It is started at the first use.
+    /// Returns the server that most benchmarks call. It is started on first use.
     pub(super) fn server(&mut self) -> Result<&mut McpProcess, String> {
         let server = match self.server.take() {
             Some(server) => server,

@@ -1,5 +1,4 @@
-//! The types of the providers' own Python libraries: Helve's requests must fit them, and replies made with them must be
-//! understood.
+//! Checks Helve's requests and its parsing of replies against the types of the providers' own Python libraries.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -67,7 +67,7 @@ pub struct OverflowHint {
     /// The context window, if the server named it.
     pub window: Option<u64>,
     /// The tokens of the input, if it fits into the window by itself and only input and output together are too long.
-    pub input_that_fits: Option<u64>,
+    pub accepted_input: Option<u64>,
 }
 
 impl Failure {
@@ -219,21 +219,21 @@ fn overflow_hint(body: &str) -> OverflowHint {
     if let Some((input, window)) = sum {
         return OverflowHint {
             window: Some(window),
-            input_that_fits: (input < window).then_some(input),
+            accepted_input: (input < window).then_some(input),
         };
     }
-    let named = [
+    let phrases_before_window = [
         "\"n_ctx\":",
         "maximum context length is",
         "available context size (",
         "limit is",
         "maximum prompt length is",
     ];
-    let window = named.iter().find_map(|name| {
-        let (_, after) = lower.split_once(name)?;
+    let window = phrases_before_window.iter().find_map(|phrase| {
+        let (_, after) = lower.split_once(phrase)?;
         numbers(after).first().copied()
     });
-    OverflowHint { window: window.filter(|window| *window >= 256), input_that_fits: None }
+    OverflowHint { window: window.filter(|window| *window >= 256), accepted_input: None }
 }
 
 /// Returns the numbers in the first 120 characters of a text. Thousands separators are ignored.
@@ -345,9 +345,9 @@ mod tests {
         let hint = |body: &str| failure(400, body).overflow.unwrap();
         assert_eq!(hint(body).window, Some(8_192));
         let body = "maximum context length is 131,072 tokens";
-        assert_eq!(hint(body), OverflowHint { window: Some(131_072), input_that_fits: None });
+        assert_eq!(hint(body), OverflowHint { window: Some(131_072), accepted_input: None });
         let body = "exceed context limit: 190000 + 16000 > 200000";
-        let fits = OverflowHint { window: Some(200_000), input_that_fits: Some(190_000) };
+        let fits = OverflowHint { window: Some(200_000), accepted_input: Some(190_000) };
         assert_eq!(hint(body), fits);
         assert_eq!(hint("prompt is too long").window, None);
     }

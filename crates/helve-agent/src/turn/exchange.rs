@@ -87,7 +87,7 @@ impl Turn<'_> {
     pub(super) async fn ask_model(
         &mut self,
         progress: &mut Progress,
-        is_last: bool,
+        is_last_step: bool,
     ) -> Result<Result<ModelReply, TurnEnd>, StoreError> {
         if self.compaction == Compaction::Automatic
             && self.context_tokens() >= context_limit(self.model, self.reserved)
@@ -100,7 +100,7 @@ impl Turn<'_> {
         loop {
             (self.emit)(AgentEvent::Request { step: progress.step, attempt });
             let started = Instant::now();
-            let failure = match self.attempt(is_last).await? {
+            let failure = match self.attempt(is_last_step).await? {
                 Some(Ok(reply)) => {
                     self.count(&reply, started, progress);
                     return Ok(match self.truncation_error(&reply, progress) {
@@ -114,7 +114,7 @@ impl Turn<'_> {
             if self.drop_rejected_field(&failure) {
                 continue;
             }
-            if evictions < MAX_EVICTIONS && self.evict_media(&failure, is_last).await? {
+            if evictions < MAX_EVICTIONS && self.evict_media(&failure, is_last_step).await? {
                 evictions += 1;
                 continue;
             }
@@ -136,9 +136,10 @@ impl Turn<'_> {
     /// Sends one request. Returns `None` if the person aborted; then the text so far is stored.
     async fn attempt(
         &mut self,
-        is_last: bool,
+        is_last_step: bool,
     ) -> Result<Option<Result<ModelReply, Failure>>, StoreError> {
-        let PreparedRequest { body, endpoint, max_output } = match self.prepare(is_last).await {
+        let PreparedRequest { body, endpoint, max_output } = match self.prepare(is_last_step).await
+        {
             Ok(prepared) => prepared,
             Err(why) => return Ok(Some(Err(Failure::new(FailureKind::Hook, why)))),
         };
@@ -261,7 +262,7 @@ impl Turn<'_> {
     }
 
     /// Builds a request. Hooks change copies, so their changes apply to this request only.
-    async fn prepare(&self, is_last: bool) -> Result<PreparedRequest<'_>, String> {
+    async fn prepare(&self, is_last_step: bool) -> Result<PreparedRequest<'_>, String> {
         let model = &*self.model;
         let mut settings = Cow::Borrowed(&model.settings);
         let mut system = Cow::Borrowed(self.system);
@@ -281,7 +282,7 @@ impl Turn<'_> {
             system: &system,
             tools: self.definitions,
             messages: compose::messages(&entries, &target),
-            tool_choice: if is_last { ToolChoice::None } else { ToolChoice::Auto },
+            tool_choice: if is_last_step { ToolChoice::None } else { ToolChoice::Auto },
             settings: &settings,
             output_schema: self.output_schema,
             cache_key: &self.session.id,
@@ -290,14 +291,18 @@ impl Turn<'_> {
     }
 
     /// Leaves out an image or document that the provider rejects, or all of them if the request has too many bytes.
-    async fn evict_media(&mut self, failure: &Failure, is_last: bool) -> Result<bool, StoreError> {
+    async fn evict_media(
+        &mut self,
+        failure: &Failure,
+        is_last_step: bool,
+    ) -> Result<bool, StoreError> {
         let entries = self.transcript.entries();
         let rejected: Vec<Item> = match failure.kind {
             FailureKind::TooLarge => {
                 media::sent(entries).iter().map(|place| place.rejection_item()).collect()
             }
             FailureKind::BadRequest => {
-                let body = self.prepare(is_last).await.map(|prepared| prepared.body);
+                let body = self.prepare(is_last_step).await.map(|prepared| prepared.body);
                 let body: serde_json::Value =
                     serde_json::from_slice(&body.unwrap_or_default()).unwrap_or_default();
                 let place = media::find_rejected(&failure.message, &body, entries);
@@ -338,7 +343,7 @@ impl Turn<'_> {
         if let Some(window) = hint.and_then(|hint| hint.window) {
             self.model.window = window;
         }
-        if let Some(input) = hint.and_then(|hint| hint.input_that_fits) {
+        if let Some(input) = hint.and_then(|hint| hint.accepted_input) {
             let room = self.model.window.saturating_sub(input + OUTPUT_MARGIN);
             if room >= OUTPUT_MARGIN && Some(room) < self.model.settings.max_output {
                 self.model.settings.max_output = Some(room);
@@ -379,7 +384,8 @@ impl Turn<'_> {
         self.replace_with_summary(keep_recent).await
     }
 
-    /// Replaces the older part of the transcript with a summary; without `keep_recent`, all of it except the prompt.
+    /// Replaces the older part of the transcript with a summary; without `keep_recent`, all of it except the user's
+    /// last message.
     async fn replace_with_summary(
         &mut self,
         keep_recent: bool,

@@ -15,12 +15,12 @@ use super::{Turn, call_result, tool_call};
 use crate::event::{AgentEvent, TodoEntry};
 use crate::item::{CallBlock, Item};
 
-/// The metadata in which a tool reports what it changed.
+/// The metadata key under which a tool reports what it changed.
 const DIFF: &str = "diff";
-/// The metadata in which a tool names a process that still runs.
+/// The metadata key under which a tool names a process that still runs.
 const PROCESS: &str = "process";
 
-/// The tool that writes the to-do list, and the metadata in which it reports the list.
+/// The tool that writes the to-do list, and the metadata key under which it reports the list.
 const TODO_TOOL: &str = "todowrite";
 const TODOS: &str = "todos";
 
@@ -122,7 +122,7 @@ impl Turn<'_> {
         if event.session != self.session.id {
             return;
         }
-        // A sub-agent's call has its root call in the session of its parent, so the call itself is looked up first.
+        // In a sub-agent's session the root call is a call of the parent, so the call's own id is looked up first.
         let direct = watched.calls.get_key_value(&*event.call);
         let is_outermost = direct.is_some();
         let found = direct.or_else(|| watched.calls.get_key_value(&*event.root_call));

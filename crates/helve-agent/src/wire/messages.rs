@@ -1,4 +1,4 @@
-//! Anthropic's Messages.
+//! Anthropic's Messages API.
 
 use std::borrow::Cow;
 
@@ -248,7 +248,7 @@ fn result<'a>(result: &'a ResultPart<'a>) -> MarkedBlock<'a> {
     KnownBlock::ToolResult { tool_use_id, is_error, content }.into()
 }
 
-/// Sets cache marks: at the last block of the newest user message, and some blocks before it.
+/// Sets two cache marks: at the last block of the newest user message, and at a block some way before it.
 fn mark_messages(messages: &mut [WireMessage<'_>]) {
     let from_newest = messages.iter_mut().rev().skip_while(|message| message.role != "user");
     let mut blocks = from_newest.flat_map(|message| message.content.iter_mut().rev());
@@ -435,7 +435,7 @@ impl MessagesDecoder {
             "tool_use" => {
                 deltas.push(Delta::Call { name: block.name.clone() });
                 let input = block.input.map_or_else(String::new, |input| input.get().to_string());
-                // At the start of a stream the object is empty. Its text follows.
+                // In a stream, a call starts with an empty object. Its arguments follow as deltas.
                 let arguments = if input == "{}" { String::new() } else { input };
                 PendingBlock::Call { id: block.id, name: block.name, arguments }
             }

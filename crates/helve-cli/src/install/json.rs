@@ -57,7 +57,7 @@ pub(super) fn unset(text: &str, path: &[&str]) -> anyhow::Result<String> {
     Ok(Container::of(object).remove(text, (found.start(), found.end())))
 }
 
-/// Returns the text with further texts at the start of a list, which is created if necessary.
+/// Returns the file's text with these strings added at the start of a list, which is created if necessary.
 pub(super) fn add_items(text: &str, path: &[&str], items: &[&str]) -> anyhow::Result<String> {
     let Some(root) = parse(text)? else { return set(text, path, &Value::from(items.to_vec())) };
     match find(&root, path)? {
@@ -70,7 +70,7 @@ pub(super) fn add_items(text: &str, path: &[&str], items: &[&str]) -> anyhow::Re
     }
 }
 
-/// Returns the text without some texts of a list, and without the list if it becomes empty.
+/// Returns the file's text without these strings in a list, and without the list if it becomes empty.
 pub(super) fn remove_items(text: &str, path: &[&str], items: &[&str]) -> anyhow::Result<String> {
     let mut text = text.to_owned();
     for item in items {
@@ -130,7 +130,7 @@ fn insert_property(text: &str, object: &Object<'_>, name: &str, value: &Value) -
     container.insert(text, &[format!("{name}: {value}")])
 }
 
-/// An object or a list, as the places of its braces and of what it contains.
+/// An object or a list: the positions of its brackets and of its entries.
 struct Container {
     start: usize,
     end: usize,

@@ -270,7 +270,7 @@ impl Conversation<'_> {
         Ok(Step::Continue)
     }
 
-    /// Runs a command of the configuration as a turn.
+    /// Runs a command from the configuration as a turn.
     async fn configured_command(
         &mut self,
         agent: &mut AgentSession<'_>,

@@ -163,7 +163,7 @@ pub(super) fn describe(end: &TurnEnd) -> (&'static str, Option<String>) {
             ("length", sentence("the model's replies were cut at the output limit"))
         }
         TurnEnd::Refused => ("refused", sentence("the model refused to answer")),
-        TurnEnd::NoAnswer => ("no_answer", sentence("the model answered with nothing")),
+        TurnEnd::NoAnswer => ("no_answer", sentence("the model gave an empty answer")),
         TurnEnd::Loop => ("loop", sentence("the model made the same call again and again")),
         TurnEnd::Aborted => ("aborted", sentence("aborted")),
     }

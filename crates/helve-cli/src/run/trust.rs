@@ -114,7 +114,7 @@ fn project_instructions(toolbox: &Toolbox) -> impl Iterator<Item = String> {
     })
 }
 
-/// Tells that the model does not get the project's instruction files.
+/// Tells the person that the model does not get the project's instruction files.
 fn note_unused_instructions(toolbox: &Toolbox) {
     let files: Vec<String> = project_instructions(toolbox).collect();
     if !files.is_empty() {

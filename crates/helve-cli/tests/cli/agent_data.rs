@@ -150,7 +150,7 @@ fn keys_are_saved_listed_and_removed_but_never_shown() {
     let stage = Stage::new();
     assert_eq!(
         login(&stage, "anthropic", &format!("{KEY}\n")).transcript(),
-        "0\nThe key for anthropic is saved.\n"
+        "0\nSaved the key for anthropic.\n"
     );
     let bad = login(&stage, "openai", "not a key");
     assert_eq!((bad.code, bad.transcript().contains("not a key")), (2, false), "{bad:?}");

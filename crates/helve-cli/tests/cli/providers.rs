@@ -61,7 +61,7 @@ fn every_failure_has_its_exit_code_and_a_sentence() {
     check(vec![ScriptedAnswer::events(&["no JSON"])], &[], 1, "an event that is not valid");
     let page = "<html><title>Sign in</title></html>";
     check(vec![ScriptedAnswer::document(200, "text/html", page)], &[], 1, "\"Sign in\"");
-    check(vec![answer("")], &[], 5, "the model answered with nothing");
+    check(vec![answer("")], &[], 5, "the model gave an empty answer");
     let refused = chunk(&json!({"refusal": "no"}), Some("stop"));
     check(vec![ScriptedAnswer::events(&[&refused])], &[], 5, "refused");
 }

@@ -132,7 +132,7 @@ fn one_tool_is_described() {
         &["tools", "reed"],
         expect![[r#"
         2
-        error: There is no tool reed. The tools here are: apply_patch, bash, batch, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, webfetch, write.
+        error: There is no tool reed. Available tools: apply_patch, bash, batch, edit, glob, grep, list, multiedit, process, read, todoread, todowrite, webfetch, write.
     "#]],
     );
 }

@@ -74,7 +74,7 @@ fn errors_name_the_next_step_and_no_key() {
         &["hello"],
         expect![[r#"
         5
-        error: the model answered with nothing
+        error: the model gave an empty answer
     "#]],
     );
     check(
@@ -92,7 +92,7 @@ fn errors_name_the_next_step_and_no_key() {
     "#]].assert_eq(&stage.run(&["run", "hello"]).transcript());
     expect![[r#"
         2
-        error: the provider "acme" is not known; known ones: anthropic, openai, openrouter, groq, deepseek, mistral, xai, google, ollama; others need a baseURL in the configuration
+        error: unknown provider "acme"; known: anthropic, openai, openrouter, groq, deepseek, mistral, xai, google, ollama; others need a baseURL in the configuration
     "#]].assert_eq(&stage.run(&["run", "--model", "acme/x", "hello"]).transcript());
     expect![[r#"
         2

@@ -1,4 +1,4 @@
-//! What one change means for the machine and for the journal.
+//! Converts a change into the form that the machine commits and the images that the journal records.
 
 use std::path::Path;
 

@@ -86,7 +86,8 @@ impl Programs {
             if !rules.may_restrict() && !enters_links {
                 continue;
             }
-            // Git reads a tracked file even if `.gitignore` names it. Other programs skip what is hidden too.
+            // Only git skips ignored files but not hidden ones, and git reads a tracked file even if `.gitignore` names
+            // it.
             if query.filter.skips_ignored && !query.filter.skips_hidden {
                 self.add_restricted_tracked_files(&folder, &rules, &mut restricted).await?;
             }

@@ -30,7 +30,8 @@ pub(super) struct ConfigFile<'a> {
     unreported: Option<(usize, Severity)>,
 }
 
-/// What a configuration file is interpreted with: where `{env:…}` and `{file:…}` are looked up, and which tools exist.
+/// What is needed to interpret a configuration file: where `{env:…}` and `{file:…}` are looked up, and which tools
+/// exist.
 pub(super) struct FileContext<'a> {
     pub(super) host: &'a dyn ConfigHost,
     pub(super) home: Option<&'a Path>,

@@ -270,7 +270,7 @@ fn list_server(server: &ServerConfig) -> Vec<SettingLine> {
     all
 }
 
-/// A value as written, without its members.
+/// A value as written. Lists and objects are shown without their members.
 fn abbreviate(node: &ConfigNode) -> String {
     match &node.data {
         ConfigValue::Null => "null".to_owned(),

@@ -1,4 +1,4 @@
-//! A server's question to the person: how it is shown, and what a yes sends. Pure.
+//! A server's question to the person: how it is shown, and what a yes sends. Does no I/O.
 
 use helve_text::visible;
 use rmcp::model::{ElicitRequestParams, ElicitationSchema};
@@ -9,7 +9,7 @@ const MAX_MESSAGE: usize = 2_000;
 /// Maximum number of fields in a form.
 const MAX_FIELDS: usize = 50;
 
-/// Whether a question can be answered with yes or no.
+/// Whether a plain yes or no is enough to answer a question.
 pub(super) enum ElicitForm {
     /// A yes sends these values, which are the server's defaults.
     Answerable { shown: String, content: Value },

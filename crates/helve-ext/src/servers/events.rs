@@ -1,4 +1,4 @@
-//! What a server sends on its own while it works: questions, progress, and changes of its tools.
+//! What a server sends on its own while it works: questions, progress, and changes to its tools.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 
 /// Maximum number of waiting questions. Further ones are declined.
 const MAX_QUESTIONS_WAITING: usize = 4;
-/// Maximum number of queued progress updates. Further ones are dropped, since a later one replaces them.
+/// Maximum number of queued progress updates. Further ones are dropped; the next one that fits makes up for them.
 const MAX_PROGRESS: usize = 16;
 
 /// Questions, progress and changes received on one connection.
@@ -30,7 +30,7 @@ pub(super) struct ServerEvents {
     pub(super) tools_changed: Notify,
 }
 
-/// A question of a server to the person.
+/// A question that a server asks the person.
 pub(super) struct ServerQuestion {
     pub(super) params: ElicitRequestParams,
     pub(super) answer: oneshot::Sender<ElicitResult>,

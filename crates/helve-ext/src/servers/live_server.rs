@@ -129,7 +129,7 @@ fn error_reply(managed: &ManagedServer, error: &ErrorData) -> ServerError {
     ServerError::ErrorReply { code: error.code.0.into(), message }
 }
 
-/// Returns a text that identifies the program or URL behind a server's name. An approval of a tool does not carry over
+/// Returns a string that identifies the program or URL behind a server's name. An approval of a tool does not carry over
 /// to another program of the same name.
 fn identity(managed: &ManagedServer) -> String {
     match &managed.config.transport {

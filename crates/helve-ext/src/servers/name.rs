@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 /// Maximum length of a tool name: the smallest limit among providers.
 const MAX_LEN: usize = 64;
-/// Maximum length of the server's name in it.
+/// Maximum length of the server's part of a tool name.
 const MAX_SERVER_LEN: usize = 30;
 
 /// Returns the prefix of the names of all of a server's tools.

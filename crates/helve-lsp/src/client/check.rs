@@ -1,4 +1,4 @@
-//! Gets the diagnostics of changed files before and after the change, waiting until a deadline at most.
+//! Gets the diagnostics of changed files before and after the change, waiting no longer than a deadline.
 //!
 //! A change that a server did not check in time is checked together with the next change. In that case three texts are
 //! compared: before the first unchecked change, before the latest change, and after it. This way each problem is
@@ -161,8 +161,8 @@ impl Client {
             self.wait_until_ready().await;
         }
         // First, the texts before this change. A server that has been running still has them open.
-        let before = files.iter().map(|file| file.text(file.before.as_ref()));
-        let current = earlier.iter().map(|file| file.text(Some(&file.after)));
+        let before = files.iter().map(|file| file.document_text(file.before.as_ref()));
+        let current = earlier.iter().map(|file| file.document_text(Some(&file.after)));
         let mut before = self.check_texts(documents, before.chain(current).collect()).await?;
         let current = before.split_off(files.len());
 
@@ -175,7 +175,7 @@ impl Client {
         let texts = old_texts
             .iter()
             .zip(&all)
-            .map(|(old_text, file)| file.text(old_text.as_ref()?.as_ref()));
+            .map(|(old_text, file)| file.document_text(old_text.as_ref()?.as_ref()));
         let checked_texts = self.check_texts(documents, texts.collect()).await?;
         let mut last_checked_texts = old_texts
             .into_iter()
@@ -188,7 +188,7 @@ impl Client {
             self.set_text(documents, &file.path, file.language, &file.after).await;
             self.notify_saved(&file.path, &file.after).await;
         }
-        let after = files.iter().map(|file| file.text(Some(&file.after)));
+        let after = files.iter().map(|file| file.document_text(Some(&file.after)));
         let after = self.check_texts(documents, after.collect()).await?;
         for (file, (before, after)) in files.iter().zip(before.into_iter().zip(after)) {
             let (path, oldest) = (file.path.clone(), last_checked_texts.next().flatten());
@@ -266,8 +266,8 @@ impl Client {
 }
 
 impl FileToCheck {
-    /// Returns a text of this file to check; `None` if there is no text.
-    fn text(&self, text: Option<&Arc<str>>) -> Option<DocumentText> {
+    /// Pairs a text with the path and language of this file.
+    fn document_text(&self, text: Option<&Arc<str>>) -> Option<DocumentText> {
         let (path, language) = (self.path.clone(), self.language);
         text.map(|text| DocumentText { path, language, text: text.clone() })
     }

@@ -89,7 +89,7 @@ pub fn formatter_definitions(overrides: &[FormatterOverride]) -> Vec<FormatterDe
     all
 }
 
-/// A row of the table. The texts `command` and `extensions` are lists that are separated by spaces.
+/// A row of the table. `command` and `extensions` are space-separated lists.
 struct FormatterRow {
     name: &'static str,
     command: &'static str,

@@ -92,7 +92,8 @@ pub(super) struct ProgramStatus {
     /// Whether the program itself writes nothing more. Processes that it started may.
     pub(super) is_own_output_complete: bool,
     pub(super) is_output_complete: bool,
-    /// Whether the program is confined. Its placeholders in the workspace are removed before its end is reported.
+    /// Whether the program is confined. The placeholder files that its sandbox created in the workspace are removed
+    /// before its end is reported.
     is_confined: bool,
     /// Set when all processes of the program have ended: how many of them had to be killed.
     pub(super) killed_at_end: Option<u32>,
@@ -325,7 +326,7 @@ impl Program {
         }
     }
 
-    /// Returns the terminal for typing, while the program is alive.
+    /// Returns the terminal to type into, while the program is alive.
     pub(super) fn terminal(&self) -> Option<Arc<AsyncFd<OwnedFd>>> {
         let live = self.live.lock();
         live.as_ref().filter(|_| self.is_terminal).map(|live| live.source.clone())

@@ -85,7 +85,7 @@ impl SharedProcesses {
         self.spawn_with(id, request, lifetime, None).await
     }
 
-    /// Starts a program. `pipes` are its standard input and output, if they are not those of [`connect`].
+    /// Starts a program. `pipes` are its standard input and output, if they are not those of [`open_output`].
     async fn spawn_with(
         self: &Arc<Self>,
         id: ProcessId,
@@ -94,7 +94,7 @@ impl SharedProcesses {
         pipes: Option<(OwnedFd, OwnedFd)>,
     ) -> Result<(), SpawnError> {
         let permit = StartPermit::wait(self).await?;
-        let (source, output) = connect(request.stdin).map_err(SpawnError::from_io_error)?;
+        let (source, output) = open_output(request.stdin).map_err(SpawnError::from_io_error)?;
         let source = Arc::new(sys::register_async(source).map_err(SpawnError::from_io_error)?);
         let warden = self.client.start(request, ProgramHandles { output, pipes }).await?;
         let program = Program::new(id, warden, request, source.clone());
@@ -113,7 +113,7 @@ impl SharedProcesses {
     }
 }
 
-/// A reservation that counts as a running program while it is being started.
+/// Counts as a running program while the real one is being started.
 struct StartPermit {
     shared: Arc<SharedProcesses>,
 }
@@ -163,7 +163,7 @@ impl FromIoError for SpawnError {
 }
 
 /// Creates the pipe or terminal for a program's output: the end to read from, and the program's end.
-fn connect(stdin: Stdin) -> io::Result<(OwnedFd, OwnedFd)> {
+fn open_output(stdin: Stdin) -> io::Result<(OwnedFd, OwnedFd)> {
     let (source, output) = match stdin {
         Stdin::Closed | Stdin::Pipe => {
             let (source, output) = pipe_with(PipeFlags::CLOEXEC)?;

@@ -48,7 +48,7 @@ impl SpoolWriter {
                     self.spooled += accepted.len() as u64;
                     self.state = SpoolState::Off;
                 }
-                // A part may have been written; it is not counted.
+                // Part of it may have been written; that part is not counted.
                 Err(_) => self.state = SpoolState::Off,
             }
         }

@@ -139,7 +139,8 @@ impl FileSearcher {
             };
         }
         let outcome = self.search_text(bytes, sink);
-        // An ASCII pattern matches in any encoding, but the lines are shown: search again in the decoded text.
+        // An ASCII pattern matches in any encoding, but the matched lines are shown to a reader, so they are searched
+        // again in the decoded text.
         let is_garbled = !sink.lines.is_empty() && std::str::from_utf8(bytes).is_err();
         match is_garbled.then(|| View::new(bytes)) {
             Some(Ok(view)) => {
@@ -170,7 +171,7 @@ impl FileSearcher {
     }
 
     /// Whether the file is in a legacy encoding in which the pattern may be encoded differently. A truncated character
-    /// at the end does not count.
+    /// at the end is not taken as a sign of one.
     fn is_legacy_encoding(&self, bytes: &[u8]) -> bool {
         let is_broken = |err: std::str::Utf8Error| err.error_len().is_some();
         !self.pattern.is_literal_ascii

@@ -16,7 +16,8 @@ pub(crate) struct Globs {
     effects: Vec<GlobEffect>,
     has_includes: bool,
     has_excludes: bool,
-    /// The leading literal folders of each including glob; files elsewhere cannot match. Empty if any folder may match.
+    /// For each glob that includes files, its leading folders without wildcards; files elsewhere cannot match. Empty if
+    /// any folder may match. Empty if any folder may match.
     prefixes: Vec<Vec<u8>>,
 }
 
@@ -142,7 +143,7 @@ pub(crate) enum GlobMatch {
 /// Translates a glob to the syntax of `globset`. One glob may become several.
 fn translate(base: &str, glob: &str) -> Result<Vec<(String, GlobEffect)>, String> {
     if glob.len() > MAX_GLOB_BYTES {
-        return Err(format!("a glob has at most {MAX_GLOB_BYTES} bytes"));
+        return Err(format!("a glob may have at most {MAX_GLOB_BYTES} bytes"));
     }
     let (text, excludes) = match glob.strip_prefix('!') {
         Some(text) => (text, true),
@@ -159,8 +160,8 @@ fn translate(base: &str, glob: &str) -> Result<Vec<(String, GlobEffect)>, String
         return Err("the glob is empty".into());
     }
     check_depth(text)?;
-    let matches_any_folder = !is_rooted && !text.contains('/') && text != "**";
-    let pattern = if matches_any_folder { format!("**/{text}") } else { text.to_string() };
+    let matches_in_any_folder = !is_rooted && !text.contains('/') && text != "**";
+    let pattern = if matches_in_any_folder { format!("**/{text}") } else { text.to_string() };
     if excludes {
         let scope = if is_folder { ExcludeScope::Folders } else { ExcludeScope::Any };
         return Ok(vec![(pattern, GlobEffect::Exclude(scope))]);
@@ -172,7 +173,9 @@ fn translate(base: &str, glob: &str) -> Result<Vec<(String, GlobEffect)>, String
         all.push((pattern.replace('[', "\\[").replace(']', "\\]"), GlobEffect::Include));
     }
     all.extend(
-        split_list(&pattern, matches_any_folder).into_iter().map(|one| (one, GlobEffect::Include)),
+        split_list(&pattern, matches_in_any_folder)
+            .into_iter()
+            .map(|one| (one, GlobEffect::Include)),
     );
     all.push((pattern, GlobEffect::Include));
     Ok(all)
@@ -180,8 +183,8 @@ fn translate(base: &str, glob: &str) -> Result<Vec<(String, GlobEffect)>, String
 
 /// Splits a list like `*.ts, *.tsx`, often written for `*.{ts,tsx}`. The caller also keeps the unsplit text, because
 /// it may be a file name.
-fn split_list(glob: &str, matches_any_folder: bool) -> Vec<String> {
-    if !matches_any_folder || !glob.contains(',') || glob.contains(['{', '[', '\\']) {
+fn split_list(glob: &str, matches_in_any_folder: bool) -> Vec<String> {
+    if !matches_in_any_folder || !glob.contains(',') || glob.contains(['{', '[', '\\']) {
         return Vec::new();
     }
     let names = glob.trim_start_matches("**/").split(',').map(str::trim);
@@ -290,7 +293,7 @@ mod tests {
             Err(SearchError::Glob { why, .. }) => why,
             _ => String::new(),
         };
-        assert_eq!(why(&"{".repeat(20_000)), "a glob has at most 4096 bytes");
+        assert_eq!(why(&"{".repeat(20_000)), "a glob may have at most 4096 bytes");
         assert_eq!(why(&"{".repeat(20)), "braces are nested more than 8 levels deep");
         assert!(why("{a").contains("unclosed"), "{}", why("{a"));
         assert_eq!([why(""), why("!"), why("/"), why("./")], ["the glob is empty"; 4]);

@@ -1,5 +1,5 @@
 //! The form that asks for approval: what would happen, and one choice. Clients show one dialog per field, so there is
-//! only one field. Pure.
+//! only one field. Does no I/O.
 
 use std::fmt::Write;
 
@@ -54,7 +54,7 @@ impl Form {
         Self { message: message(ask), scopes, has_default: can_be_undone(ask) }
     }
 
-    /// Returns a form that accepts every scope, for an answer that arrives after the call with the question has ended.
+    /// Returns a form that accepts every scope, for an answer that arrives after the call that asked has ended.
     pub(crate) fn any_scope() -> Self {
         Self { message: String::new(), scopes: LASTING, has_default: false }
     }
@@ -107,14 +107,14 @@ impl Form {
         }
     }
 
-    /// Returns the form that asks for the reason of a no.
+    /// Returns the form that asks why the person said no.
     pub(super) fn reason_schema() -> ElicitationSchema {
         let note = StringSchema::new().title("Reason").description("A message for the model");
         let fields = [(NOTE.into(), PrimitiveSchemaDefinition::String(note))];
         ElicitationSchema::new(fields.into()).with_required(vec![NOTE.into()])
     }
 
-    /// Returns the no with the reason that the second form asked for.
+    /// Returns the refusal, with the reason from the second form.
     pub(super) fn reason(answer: Option<&ElicitResult>) -> Reply {
         let accepted = answer.filter(|answer| answer.action == ElicitationAction::Accept);
         Reply::No { note: accepted.and_then(|answer| answer.content.as_ref()).and_then(note) }

@@ -1,4 +1,4 @@
-//! The form for a question of the model: options to choose from, and a field for a free-text answer. Does no I/O.
+//! The form for a question from the model: options to choose from, and a field for a free-text answer. Does no I/O.
 
 use helve_core::{Answer, AskKey, Question};
 use helve_text::visible;

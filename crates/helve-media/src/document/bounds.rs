@@ -14,7 +14,8 @@ const MAX_STREAM: u64 = 64 << 20;
 const MAX_TOTAL: u64 = 512 << 20;
 /// Maximum decompressed size of the content of one page.
 const MAX_CONTENT: u64 = 16 << 20;
-/// Maximum size of a stream whose decompressed size cannot be determined. Such a stream counts as this large.
+/// Maximum size of a stream whose decompressed size cannot be determined. Its decompressed size is then taken to be
+/// this.
 const MAX_OPAQUE: usize = 16 << 10;
 /// Maximum number of form XObjects that one page draws, counting repetitions.
 const MAX_DRAWN: u64 = 20_000;

@@ -9,7 +9,7 @@ use helve_text::shell::{Approval, CodePath, ProgramRun, WordRole};
 use super::facts::{FileFacts, ProgramPlace};
 use super::transfer;
 
-/// Returns the run with resolved paths of its program and scripts.
+/// Returns the run with the paths of its program and scripts resolved.
 pub(super) fn resolved<'r>(run: &'r ProgramRun, facts: &impl FileFacts) -> Cow<'r, ProgramRun> {
     let mut run = Cow::Borrowed(run);
     resolve_program(&mut run, facts);

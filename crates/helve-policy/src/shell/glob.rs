@@ -62,7 +62,8 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
         path.trim_end_matches('/').rsplit_once('/').map(|(folder, _)| or_slash(folder))
     };
     search.folders.extend(search.matches.iter().filter_map(parent));
-    // All folders are queried, even if a fact is missing, so that few rounds are needed. See `GatheredFacts`.
+    // All folders are queried, even after one fact was missing: missing facts are gathered together, which saves
+    // rounds. See `GatheredFacts`.
     let listed: Vec<Option<PathFacts>> =
         search.folders.iter().map(|folder| facts.resolve(folder)).collect();
     let mut paths = search.matches;
@@ -75,8 +76,8 @@ pub(super) fn expand(pattern: &str, facts: &impl FileFacts) -> Option<ExpandedTa
     }
     let mut facts_of_paths: Vec<Option<PathFacts>> =
         paths.iter().map(|path| facts.resolve(path)).collect();
-    // Names after the last wildcard were not looked up: `*/x` gives `a/x` and `b/x`. If one of them exists, those that
-    // do not exist are not matches.
+    // Names after the last wildcard were not looked up: `*/x` gives `a/x` and `b/x`. If at least one of them may exist,
+    // only those that may are kept.
     let may_exist = |facts: &Option<PathFacts>| facts.as_ref().is_none_or(|facts| facts.exists);
     if facts_of_paths.iter().any(may_exist) {
         (paths, facts_of_paths) =

@@ -160,9 +160,9 @@ impl<F: FileFacts> PartCollector<'_, F> {
         origin_of: fn(&Relocation, &str) -> Option<String>,
     ) -> Option<Vec<String>> {
         let mut paths = vec![normalize(path)];
-        // Parallel to `paths`: the destination of the copy or move that led to the path, if any. Other relocations to
-        // that destination are skipped: they belong to the same command, and a command does not copy what it has just
-        // written.
+        // Parallel to `paths`: the destination of the copy or move by which the path was found, if any. Other
+        // relocations to that destination are skipped: they belong to the same command, and a command does not copy
+        // what it has just written.
         let mut copied_to: Vec<Option<&str>> = vec![None];
         let mut known: HashSet<String> = paths.iter().cloned().collect();
         let mut next = 0;

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_followed_by_name_unless_directories_behind_them_are_entered() {
+    fn links_with_other_names_are_followed_only_if_linked_directories_are_entered() {
         let filter = |links, names: &[&str]| TreeFilter {
             links,
             names: names.iter().map(|name| name.to_string()).collect(),
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_lets_every_name_pass_that_the_command_may_read() {
+    fn every_name_that_the_command_may_read_passes_the_filter() {
         let globs = |list: &[&str]| list.iter().map(|glob| glob.to_string()).collect::<Vec<_>>();
         let filter = |names: &[&str], excluded: &[&str]| {
             NameFilter::new(&TreeFilter {

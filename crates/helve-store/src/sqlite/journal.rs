@@ -20,7 +20,7 @@ use changes::LostImage;
 use entries::{AfterFile, CompletionResult};
 use images::NewImage;
 
-/// Returns the folder of large images in a data folder.
+/// Returns the folder for large file contents in a data folder.
 pub(super) fn folder_in(data: &Path) -> PathBuf {
     data.join("journal")
 }

@@ -8,7 +8,8 @@ use super::database::Database;
 use super::schema::Table;
 use super::{now, signed, unsigned};
 
-/// Maximum number of approvals returned for one session, for one project, or for everywhere. The newest are returned.
+/// Maximum number of approvals returned for one session, for one project, or of those that apply everywhere. The newest
+/// are returned.
 const MAX_RULES: i64 = 10_000;
 /// How long the approvals of a session are kept, in milliseconds. They expire because a session has no definite end.
 const SESSION_MAX_AGE_MS: i64 = 180 * 24 * 3600 * 1000;
@@ -51,8 +52,8 @@ pub(crate) fn remember(
         .map(drop)
 }
 
-/// Returns the rules, oldest first. A store that works in memory also returns the rules of the file that it cannot
-/// write. They come first, because they are older.
+/// Returns the rules, oldest first. If the store fell back to memory because its file cannot be written, the rules in
+/// that file are returned too. They come first, because they are older.
 pub(crate) fn remembered(
     database: &Database,
     scopes: &[StoredScope],

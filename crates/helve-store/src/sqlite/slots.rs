@@ -110,7 +110,8 @@ pub(crate) fn set(
     statement.execute(params![session, key, now(), value]).map(drop)
 }
 
-/// If the store works in memory, copies a slot from the read-only file into memory, so that it can be replaced.
+/// If the store has fallen back to memory, copies a slot from the read-only file into memory, so that it can be
+/// replaced.
 fn copy_from_fallback(database: &Database, session: &str, key: &str) -> rusqlite::Result<()> {
     if database.fallback(Table::Slots).is_none() || find(&database.main, session, key)?.is_some() {
         return Ok(());
@@ -139,7 +140,7 @@ fn find(connection: &Connection, session: &str, key: &str) -> rusqlite::Result<O
     found.optional()
 }
 
-/// If the store works in memory, returns a slot of its file, provided that the value can be read.
+/// If the store has fallen back to memory, returns a slot from the read-only file, provided that its value can be read.
 fn find_in_fallback(database: &Database, session: &str, key: &str) -> Option<SlotRow> {
     let found = find(database.fallback(Table::Slots)?, session, key).ok()??;
     let is_value = |text: &String| serde_json::from_str::<Value>(text).is_ok();

@@ -129,12 +129,12 @@ pub(crate) fn add_waiting(
     database.main.execute(statement, values).map(drop)
 }
 
-/// Removes a message that waits.
+/// Removes a waiting message.
 pub(crate) fn remove_waiting(database: &Database, session: &str, id: &str) -> rusqlite::Result<()> {
     database.main.execute(REMOVE_WAITING, [session, id]).map(drop)
 }
 
-/// Returns the messages of a session that wait, oldest first.
+/// Returns a session's waiting messages, oldest first.
 pub(crate) fn waiting(database: &Database, session: &str) -> rusqlite::Result<Vec<WaitingMessage>> {
     let mut statement = database.main.prepare(
         "SELECT id, delivery, text FROM transcript_waiting WHERE session = ?1 ORDER BY number",

@@ -130,7 +130,7 @@ fn cut_word_refusal(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Option<EditR
     None
 }
 
-/// Whether a text has a word that is not part of a longer word.
+/// Whether `text` contains `word` as a whole word.
 fn contains_word(text: &str, word: &str) -> bool {
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
     text.match_indices(word).any(|(at, _)| {
@@ -167,7 +167,7 @@ fn repeated_insertion_refusal(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Op
     is_there.then(|| EditRefusal::AlreadyApplied { line: view.line_at(start) + 1 })
 }
 
-/// Minimum number of letters in an inserted text for it to be recognized as sent before.
+/// An inserted text with fewer letters is never taken for one that was sent before.
 const MIN_LETTERS: usize = 4;
 
 /// Builds the refusal of an edit whose `old` occurs several times.

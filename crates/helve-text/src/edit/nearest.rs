@@ -182,7 +182,7 @@ fn range_between_anchors(keys: &LineKeys<'_>, quoted: &[&str]) -> Option<usize> 
     matches.next()
 }
 
-/// Maximum number of lines tried that match the first quoted line.
+/// How many lines that match the first quoted line are tried.
 const MAX_ANCHORS: usize = 1_000;
 
 /// Maximum number of quoted lines that are used to find the closest match.
@@ -192,7 +192,7 @@ const MAX_QUOTED_BYTES: usize = 64 * 1024;
 /// Minimum share of the quoted words, by weight, that the closest match must contain.
 const MIN_SHARED: f64 = 0.3;
 
-/// Returns the start of the window that shares most words with the quoted text. Rare words weigh more.
+/// Returns the start of the window that shares the most words with the quoted text. Rare words weigh more.
 fn most_similar_window(view: &View<'_>, quoted: &[&str]) -> Option<usize> {
     let mut words: HashMap<u64, usize> = HashMap::new();
     let mut bytes = 0;

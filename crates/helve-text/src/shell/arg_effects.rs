@@ -56,7 +56,9 @@ const CHECKS: &[(ArgRole, ValueTest, RiskKind)] = &[
 const FLAG_CHECKS: &[(ArgRole, ValueTest)] = &[
     (ArgRole::PluginOff, |value| value.prefix().starts_with("no:")),
     (ArgRole::GitSetting, |value| value.literal().is_some_and(safe_values::is_harmless_setting)),
-    (ArgRole::LinkerFlags, |value| value.literal().is_some_and(safe_values::are_linker_flags)),
+    (ArgRole::LinkerFlags, |value| {
+        value.literal().is_some_and(safe_values::are_harmless_linker_flags)
+    }),
     (ArgRole::SshOption, |value| value.literal().is_some_and(safe_values::is_harmless_option)),
 ];
 

@@ -10,8 +10,8 @@ use super::{AccessKind, Risk, RiskKind, Word};
 /// Flags whose value is the directory for downloads.
 const DIR_FLAGS: &[&str] = &["-P", "--directory-prefix", "--output-dir"];
 
-/// Records the output of a command that names none. For `git clone`, this is the directory that git derives from the
-/// address. For other programs, it is `default`.
+/// Records what a command writes if its arguments name no output. For `git clone`, this is the directory that git
+/// derives from the address. For other programs, it is `default`.
 pub(super) fn record_default_output(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
@@ -44,7 +44,8 @@ pub(super) fn record_downloads(
     let write = |walker: &mut Walker<'_>, word: &Word| {
         walker.record_access(word, AccessKind::Write, state, Some(call.run));
     };
-    // Only listed flags of wget certainly keep its files in one folder; others create the folders of the URL.
+    // With the flags in the table, wget writes all files into one folder. Others may make it create folders named after
+    // the URL.
     let unlisted = |risk: &Risk| risk.kind == RiskKind::Unlisted;
     let has_unlisted_flag =
         walker.script.runs.get(call.run).is_some_and(|run| run.risks.iter().any(unlisted));

@@ -134,7 +134,8 @@ impl EquivalentTable {
         equivalents
     }
 
-    /// Returns the command with each flag added that its other words mean together: `git branch -d -f x -D`.
+    /// If the command contains all words that a summary flag stands for, returns it with that flag added: `git branch
+    /// -d -f x` becomes `git branch -d -f x -D`.
     pub(super) fn with_summary_flags(&self, words: &Words) -> Vec<Words> {
         let summaries = self.summaries.get(&program_name(words)).into_iter().flatten();
         let has_word = |wanted: &String| words.iter().any(|(word, _)| word == wanted);

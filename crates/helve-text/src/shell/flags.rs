@@ -182,7 +182,9 @@ impl ArgParser<'_> {
         let is_letter = |c: char| c == '-' || c.is_ascii_alphabetic();
         let may_start_with_dash = match role {
             ArgRole::Mode => word.literal().is_some_and(is_mode),
-            ArgRole::LinkerFlags => word.literal().is_some_and(safe_values::are_linker_flags),
+            ArgRole::LinkerFlags => {
+                word.literal().is_some_and(safe_values::are_harmless_linker_flags)
+            }
             _ => false,
         };
         if !may_start_with_dash

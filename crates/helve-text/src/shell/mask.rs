@@ -2,8 +2,9 @@
 
 use std::borrow::Cow;
 
-/// Replaces each non-ASCII byte with a letter. Otherwise the scanner would read out of bounds: it indexes a table for
-/// ASCII with any character. Offsets stay the same, and a shell treats non-ASCII characters like letters.
+/// Replaces each non-ASCII byte with a letter. Otherwise the scanner would read out of bounds: it uses any character as
+/// an index into a table that covers only ASCII. Offsets stay the same, and a shell treats non-ASCII characters like
+/// letters.
 pub(crate) fn mask_non_ascii(text: &str) -> Cow<'_, [u8]> {
     if text.is_ascii() {
         return Cow::Borrowed(text.as_bytes());

@@ -1,4 +1,4 @@
-//! Predicates that tell whether an argument value is harmless to its program.
+//! Whether an argument value is harmless when it is passed to its program.
 
 use super::Word;
 use super::grammar::is_name;
@@ -129,8 +129,8 @@ pub(super) fn is_remote_name(word: &Word) -> bool {
     word.literal().is_some_and(|it| !it.contains([':', '/', '.', '@']))
 }
 
-/// Whether flags for the linker of Go only strip symbols or set a variable: `-s -w -X main.version=1`.
-pub(super) fn are_linker_flags(text: &str) -> bool {
+/// Whether flags for Go's linker only strip symbols or set a variable: `-s -w -X main.version=1`.
+pub(super) fn are_harmless_linker_flags(text: &str) -> bool {
     let mut words = text.split_whitespace();
     while let Some(word) = words.next() {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || "_./=:+-".contains(c);

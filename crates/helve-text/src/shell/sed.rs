@@ -11,7 +11,7 @@ pub(super) fn files_read(program: &str) -> Option<Vec<String>> {
     Some(sed.files)
 }
 
-/// Returns all texts in a sed program that may be names of files: texts after `r`, `R`, `w` and `W`. Also works for
+/// Returns everything in a sed program that may be a file name: what follows `r`, `R`, `w` and `W`. Also works for
 /// programs that [`files_read`] does not understand.
 pub(super) fn possible_file_names(program: &str) -> Vec<&str> {
     const MAX_NAMES: usize = 32;

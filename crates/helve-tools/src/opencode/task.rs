@@ -53,7 +53,7 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(30);
 const MAX_WAIT: Duration = Duration::from_secs(600);
 /// Interval at which a waiting call reports the progress of the sub-agent.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long a cancelled sub-agent is waited for, so that its report is complete.
+/// How long to wait for a cancelled sub-agent, so that its report is complete.
 const CANCEL_TIME: Duration = Duration::from_secs(5);
 /// Maximum length of a prompt in bytes.
 const MAX_PROMPT: usize = 200_000;
@@ -82,10 +82,10 @@ impl Tool for TaskTool {
     async fn run(&self, args: Args, ctx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let tasks = ctx.tasks(&*self.agents);
         let id = || {
-            let missing = || {
+            let no_id = || {
                 missing("task_id", "the id from an earlier answer; the action `list` shows all ids")
             };
-            args.task_id.as_deref().ok_or_else(missing)
+            args.task_id.as_deref().ok_or_else(no_id)
         };
         match args.action {
             Action::Start => self.start(args, ctx).await,

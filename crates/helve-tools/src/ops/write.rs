@@ -104,7 +104,7 @@ pub(crate) async fn write(
             errors,
         }));
     }
-    // A file that may not be read was asked about before it was loaded; that grant covers writing too.
+    // If reading the file needed approval, the person was asked before it was loaded. That grant covers writing too.
     let grant = match load_permit.grant {
         Some(grant) => grant,
         None => ctx.ask(Ask::for_request(path.edit_request(key)).preview(&diff.text)).await?,

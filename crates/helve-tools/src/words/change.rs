@@ -350,7 +350,7 @@ pub(crate) fn refused(
         EditRefusal::EmptyFile => stale(format!("{display_path} has no text, so nothing can be quoted from it."))
             .hint("Write the whole content of the file."),
         EditRefusal::AlreadyApplied { line } => stale(format!(
-            "{display_path} already has {new} at line {line}: the change seems to be made."
+            "{display_path} already has {new} at line {line}: the change seems to have been made already."
         ))
         .hint("Read the file to see its present content before you change it again."),
         EditRefusal::CutWord { line, word } => stale(format!(

@@ -110,7 +110,7 @@ fn cannot_place(display_path: &str, hunks: usize, err: &PlacementError) -> ToolE
                 .hint("Remove *** End of File, or quote the last lines.")
         }
         PlacementProblem::AlreadyApplied { line } => stale(format!(
-            "{display_path} already has its new lines at line {line}: the change seems to be made."
+            "{display_path} already has its new lines at line {line}: the change seems to have been made already."
         ))
         .hint("Read the file to see its present content before you patch it again."),
         PlacementProblem::NoContext => stale("it only adds lines and does not say where.".into())

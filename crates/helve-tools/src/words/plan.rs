@@ -15,9 +15,9 @@ pub(crate) fn plan_file(session: &str) -> String {
 /// Returns what the system prompt of the plan agent says about its work.
 pub fn plan_prompt(session: &str) -> String {
     format!(
-        "You are planning. Read and search as much as you need, and ask the user where a decision is theirs, but change \
-         nothing: the only file that you may write is the plan, {}. Write there what is to be done and why, which files \
-         change, and how to check the result. When the plan is complete, call plan_exit if you have it, or answer with a \
+        "You are planning. Read and search as much as you need, and ask the user about decisions that are theirs to make, but \
+         change nothing: the only file that you may write is the plan, {}. In it, write what is to be done and why, which \
+         files change, and how to check the result. When the plan is complete, call plan_exit if you have it, or answer with a \
          summary of the plan.",
         plan_file(session)
     )

@@ -16,7 +16,7 @@ pub fn reason(part: &Part, verdict: &Verdict) -> String {
         (Reason::Operand(word), _) => {
             format!("the rule for this command does not cover {}", code(word))
         }
-        (Reason::LinkedProgram(path), _) => format!("the path leads to {}", code(path)),
+        (Reason::LinkedProgram(path), _) => format!("the program is a link to {}", code(path)),
         (Reason::MayStart(program), _) => {
             format!("it may start {}, which a rule denies", code(program))
         }
@@ -24,7 +24,7 @@ pub fn reason(part: &Part, verdict: &Verdict) -> String {
             format!("it may change {}, which a rule denies", code(path))
         }
         (Reason::MayRead(path), _) => {
-            format!("it may print {}, which a rule forbids reading", code(path))
+            format!("it may print {}, and a rule forbids reading that file", code(path))
         }
         (Reason::MayOpen(path), _) => may_open(path, verdict),
         (Reason::OutsideSandbox, _) => {

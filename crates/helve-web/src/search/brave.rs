@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{SearchService, field, first_nonempty_field};
 
-/// The largest number of results of one request.
+/// Maximum number of results that one request can return.
 const MAX_RESULTS: usize = 20;
 
 pub(super) fn request(

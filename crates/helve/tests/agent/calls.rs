@@ -72,7 +72,7 @@ async fn calls_that_only_read_run_together() {
 #[tokio::test]
 async fn a_sub_agent_that_fails_is_reported() {
     for (answer, expected) in [
-        (reply(Protocol::Chat, &[]), "the model answered with nothing"),
+        (reply(Protocol::Chat, &[]), "the model gave an empty answer"),
         (ScriptedAnswer::document(401, "application/json", "{\"error\": \"no\"}"), "status 401"),
     ] {
         let (folder, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

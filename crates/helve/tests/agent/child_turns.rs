@@ -95,7 +95,7 @@ async fn a_sub_agent_that_crosses_the_cost_limit_ends_the_turn() {
     assert_eq!(world.main_requests().len(), 1);
     assert!(world.child_requests().len() < 49, "{}", world.child_requests().len());
     let stored = format!("{:?}", toolbox.transcript("main").await.unwrap());
-    assert!(stored.contains("the limit of costs was reached"), "{stored}");
+    assert!(stored.contains("the cost limit was reached"), "{stored}");
     assert!(stored.contains("CHILD-TEXT"), "{stored}");
 }
 

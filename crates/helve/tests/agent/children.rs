@@ -651,7 +651,7 @@ async fn an_agent_and_its_sub_agents_share_a_budget() {
     assert_eq!(report.end, TurnEnd::OverBudget(BudgetKind::Steps));
     assert_eq!((world.child_requests().len(), report.text.as_str()), (2, "done"));
     assert!(
-        world.last_main_request().contains("the limit of steps was reached"),
+        world.last_main_request().contains("the step limit was reached"),
         "{}",
         world.last_main_request()
     );

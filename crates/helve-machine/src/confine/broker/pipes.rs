@@ -14,7 +14,7 @@ use crate::confine::syscalls;
 /// A call that opens a named pipe.
 pub(super) struct WaitingOpen {
     pub(super) id: u64,
-    /// Open for reading if the program wants to read. Otherwise it only refers to the pipe.
+    /// Open for reading if the program wants to read, otherwise an `O_PATH` handle.
     pub(super) pipe: OwnedFd,
     pub(super) flags: OFlags,
 }
@@ -23,7 +23,7 @@ pub(super) struct WaitingOpen {
 pub(in crate::confine) struct WaitingPipes {
     answers: Arc<Answers>,
     calls: Mutex<Vec<WaitingOpen>>,
-    /// Readable after a call was added.
+    /// Becomes readable when a call is added.
     added: OwnedFd,
 }
 
@@ -38,7 +38,7 @@ impl WaitingPipes {
         rustix::io::write(&self.added, &1_u64.to_ne_bytes()).unwrap_or_default();
     }
 
-    /// A handle that is readable after a call was added.
+    /// A handle that becomes readable when a call is added.
     pub(in crate::confine) fn added(&self) -> BorrowedFd<'_> {
         self.added.as_fd()
     }

@@ -58,7 +58,7 @@ impl<'a> DirectPath<'a> {
     }
 }
 
-/// Whether a relative path has only names that are entries of folders.
+/// Whether a relative path consists of ordinary names only: none is empty, `.` or `..`.
 fn is_plain(path: &[u8]) -> bool {
     path.split(|byte| *byte == b'/').all(|name| !matches!(name, b"" | b"." | b".."))
 }
@@ -93,8 +93,8 @@ impl Place {
             let (name, path) = (".".into(), OnceCell::new());
             return Ok(Place { folder, name, ends_with_slash: false, path });
         }
-        let around = if start == 0 { b"." } else { &path[..start] };
-        let (folder, way) = open_folder(caller, base, around)?;
+        let parent = if start == 0 { b"." } else { &path[..start] };
+        let (folder, way) = open_folder(caller, base, parent)?;
         let path = match way {
             Way::WithoutLinks if path.starts_with(b"/") && is_plain(&path[1..end]) => {
                 PathBuf::from(OsStr::from_bytes(&path[..end])).into()
@@ -126,7 +126,7 @@ impl Place {
         )
     }
 
-    /// The name for a call that creates or renames the entry.
+    /// The name to pass to the system call that creates or renames the entry.
     pub(super) fn call_name(&self) -> OsString {
         let mut name = self.name.clone();
         if self.ends_with_slash {

@@ -16,7 +16,7 @@ use super::entries::{DONE, IntendedState, decode_undoes};
 use super::images::{self, ImageKey};
 use super::path_bytes;
 
-/// The path of a file whose content before a call is lost.
+/// The path of a file whose earlier content, from before the call, can no longer be read.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LostImage {
     pub(super) path: PathBuf,

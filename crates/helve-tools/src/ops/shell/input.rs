@@ -1,4 +1,4 @@
-//! Recognizes commands that failed because nobody could answer them, by their output.
+//! Recognizes from their output commands that failed because nobody could answer their prompt.
 
 use helve_core::process::{ProcessOutput, ProcessState};
 
@@ -35,7 +35,7 @@ const PHRASES: [&str; 24] = [
     "(yes/no",
 ];
 
-/// How a command seems to have lacked input.
+/// Which kind of input a command seems to have been missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MissingInput {
     /// The command succeeded without output. Programs without arguments often read standard input, which is closed.
@@ -44,7 +44,8 @@ pub(crate) enum MissingInput {
     Unanswered,
 }
 
-/// Returns how a command that ended seems to have lacked input, or `None` if nothing suggests that.
+/// Returns which kind of input a command that ended seems to have been missing, or `None` if nothing suggests that any
+/// was.
 pub(crate) fn missing_input(
     command: &str,
     state: ProcessState,
