@@ -144,7 +144,7 @@ impl CommitTarget<'_> {
         let Some(staged) = &self.progress.staged else { return Ok(()) };
         match sys.link((folder, &staged.name), (folder, &self.name)) {
             Ok(()) => {
-                // If this fails, the next commit sweeps it.
+                // If this fails, a later commit sweeps it.
                 retry(|| sys.unlink(folder, &staged.name)).unwrap_or(());
                 Ok(())
             }
@@ -292,7 +292,7 @@ impl CommitTarget<'_> {
             (None, false, _) => Ok(()),
         };
         if !progress.is_installed {
-            // If this fails, the next commit sweeps them.
+            // If this fails, a later commit sweeps them.
             for name in progress.staged.iter().map(|staged| &staged.name).chain(&progress.backup) {
                 retry(|| sys.unlink(folder, name)).unwrap_or(());
             }
@@ -349,7 +349,7 @@ impl CommitTarget<'_> {
         NotRolledBack { changed: self.at.path(), old }
     }
 
-    /// Removes the old file. A failure is ignored: the next commit sweeps it.
+    /// Removes the old file. A failure is ignored: a later commit sweeps it.
     pub(super) fn clean_up(&self, sys: &Syscalls, folder: BorrowedFd<'_>) {
         if let Some(backup) = &self.progress.backup {
             retry(|| sys.unlink(folder, backup)).unwrap_or(());

@@ -3,6 +3,7 @@
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use rustix::fs::{FlockOperation, OFlags, flock};
 
@@ -132,15 +133,17 @@ fn only_files_of_dead_writers_are_swept() {
 }
 
 #[test]
-fn a_folder_is_read_completely_only_once() {
+fn a_folder_is_read_completely_only_once_and_then_only_now_and_then() {
     let fixture = Fixture::new("a = 1\nb = 2\nc = 3\nd = 4");
     let folder =
         rustix::fs::open(fixture.root.path(), OFlags::RDONLY, rustix::fs::Mode::empty()).unwrap();
     let swept_folders = SweptFolders::default();
     let known = existing::FileIdentity::of(&rustix::fs::fstat(&folder).unwrap());
+    let first = Instant::now();
+    let second = first + sweep::RESCAN_INTERVAL;
     assert_eq!(
-        [swept_folders.start_sweep(known), swept_folders.start_sweep(known)],
-        [usize::MAX, sweep::RESCAN_LIMIT]
+        [first, first, second, second].map(|now| swept_folders.start_sweep(known, now)),
+        [Some(usize::MAX), None, Some(sweep::RESCAN_LIMIT), None]
     );
     let mut seen = 0;
     Syscalls::default().names(folder.as_fd(), 3, |_| seen += 1).unwrap();
