@@ -154,7 +154,7 @@ fn keys_are_saved_listed_and_removed_but_never_shown() {
     );
     let bad = login(&stage, "openai", "not a key");
     assert_eq!((bad.code, bad.transcript().contains("not a key")), (2, false), "{bad:?}");
-    assert!(login(&stage, "nobody", KEY).err.contains("\"nobody\" is not known"));
+    assert!(login(&stage, "nobody", KEY).err.contains("unknown provider \"nobody\""));
     stage.write(
         "home/.local/share/opencode/auth.json",
         &json!({"groq": {"type": "api", "key": KEY}, "xai": {"type": "oauth", "access": KEY}})
