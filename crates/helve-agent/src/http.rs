@@ -120,7 +120,8 @@ impl ModelClient {
             .connect_timeout(Duration::from_secs(15))
             .user_agent(concat!("helve/", env!("CARGO_PKG_VERSION")))
             .build();
-        let http = http.map_err(|err| Failure::new(FailureKind::Transport, explain(err)))?;
+        let http =
+            http.map_err(|err| Failure::new(FailureKind::Transport, unreachable_message(err)))?;
         Ok(Self { http })
     }
 
@@ -227,8 +228,8 @@ impl ModelClient {
         let waiting = request.body(body).send();
         let response =
             within(endpoint.timeouts.headers, FailureKind::Idle, "an answer", waiting).await?;
-        let response =
-            response.map_err(|err| Failure::new(FailureKind::Transport, explain(err)))?;
+        let response = response
+            .map_err(|err| Failure::new(FailureKind::Transport, unreachable_message(err)))?;
         if response.status().is_success() {
             return Ok(response);
         }
@@ -393,7 +394,9 @@ async fn read_stream(
 
 fn interrupted_failure(error: BodyError) -> Failure {
     match error {
-        BodyError::Transport(error) => Failure::new(FailureKind::Cut, explain(error)),
+        BodyError::Transport(error) => {
+            Failure::new(FailureKind::Cut, broken_connection_message(error))
+        }
         BodyError::Damaged(error) => {
             let message = format!("the provider's compressed answer cannot be decoded: {error}");
             Failure::new(FailureKind::Protocol, message)
@@ -410,8 +413,17 @@ fn too_long(error: SseError) -> Failure {
     Failure::new(FailureKind::Protocol, format!("the provider sent {what} that is too long"))
 }
 
+/// Words an error of a request that got no answer.
+fn unreachable_message(error: reqwest::Error) -> String {
+    format!("the provider cannot be reached: {}", with_causes_but_no_url(error))
+}
+
+/// Words an error in the middle of a reply.
+fn broken_connection_message(error: reqwest::Error) -> String {
+    format!("the connection to the provider broke: {}", with_causes_but_no_url(error))
+}
+
 /// Formats an error with its causes. The URL is left out, because it may contain a key.
-fn explain(err: reqwest::Error) -> String {
-    let text = with_causes(&err.without_url());
-    format!("the provider cannot be reached: {text}")
+fn with_causes_but_no_url(error: reqwest::Error) -> String {
+    with_causes(&error.without_url())
 }

@@ -120,8 +120,8 @@ pub enum AssistantPart<'a> {
     /// Reasoning of the model that the request goes to, in the provider's own form.
     Reasoning(&'a RawValue),
     Call(CallPart<'a>),
-    /// The purpose of the text that follows, in the words of the model that gets this request. Only the Responses
-    /// protocol has it.
+    /// The phase of the text that follows, exactly as the model that receives this request named it earlier. Only the
+    /// Responses protocol has phases.
     Phase(&'a str),
     /// A block of the model that the request goes to, of a kind that Helve does not know.
     Other(&'a RawValue),

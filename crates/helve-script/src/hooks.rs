@@ -26,7 +26,7 @@ impl Hook for PluginHooks {
     }
 
     fn time_limit(&self) -> Option<Duration> {
-        Some(self.0.host.runtime.settings.limits.hook + EXTRA_TIME)
+        Some(self.0.host.runtime.settings.limits.hook_time + EXTRA_TIME)
     }
 
     fn before<'a>(
@@ -287,6 +287,6 @@ impl ScriptsInner {
     /// Starts the helper process if necessary, and sends it the request to run a hook.
     async fn send_hook(&self, script: &Arc<Script>, request: Value) -> Result<Value, RequestError> {
         let (process, _) = self.host.prepare_trusted(script).await?;
-        self.host.runtime.ask(&process, request, self.host.runtime.settings.limits.hook).await
+        self.host.runtime.ask(&process, request, self.host.runtime.settings.limits.hook_time).await
     }
 }

@@ -52,7 +52,7 @@ pub use found::{
 pub use script::ClientRequestHandler;
 pub use scripts::{CheckedScript, PluginSummary, Scripts, ScriptsSetup, ToolOrigin};
 pub use settings::{
-    DEFAULT_BLOCKED_TIME, DEFAULT_HOOK_TIME, RuntimeChoice, RuntimeInfo, RuntimeSettings,
+    DEFAULT_BLOCKING_TIME, DEFAULT_HOOK_TIME, RuntimeChoice, RuntimeInfo, RuntimeSettings,
     ScriptLimits,
 };
 pub use sources::ScriptSources;

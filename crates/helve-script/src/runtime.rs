@@ -66,8 +66,8 @@ pub(crate) struct HelperProcess {
     pub(crate) info: RuntimeInfo,
     id: ProcessId,
     processes: Arc<dyn Processes>,
-    /// See [`ScriptLimits::blocked`](crate::ScriptLimits::blocked).
-    blocked_limit: Duration,
+    /// See [`ScriptLimits::blocking_time`](crate::ScriptLimits::blocking_time).
+    max_blocking_time: Duration,
     /// Lines to be written to the process.
     input: mpsc::Sender<String>,
     state: Arc<HelperState>,
@@ -211,8 +211,16 @@ impl ScriptRuntime {
         }
         let generation = self.next_generation.fetch_add(1, Ordering::Relaxed);
         let info = RuntimeInfo { program, name, version };
-        let blocked_limit = self.settings.limits.blocked;
-        Ok(Arc::new(HelperProcess { generation, info, id, processes, blocked_limit, input, state }))
+        let max_blocking_time = self.settings.limits.blocking_time;
+        Ok(Arc::new(HelperProcess {
+            generation,
+            info,
+            id,
+            processes,
+            max_blocking_time,
+            input,
+            state,
+        }))
     }
 
     fn spawn_request(&self, program: &std::path::Path, host_script: &std::path::Path) -> Spawn {
@@ -416,7 +424,7 @@ impl HelperProcess {
         let last = self.state.last_message.lock().map_or(start, |last| last.max(start));
         let silence = last.elapsed();
         let is_running = self.state.requests.lock().values().any(|it| it.has_begun);
-        let limit = if is_running { self.blocked_limit } else { UNREAD_TIME };
+        let limit = if is_running { self.max_blocking_time } else { UNREAD_TIME };
         if silence >= limit {
             let hint = match is_running {
                 true => " (the limit is the setting \"javascript.timeout\")",

@@ -46,7 +46,8 @@ pub(crate) struct Script {
     options: Value,
     /// The files to read, along with everything that they import. See [`FoundScript::source_files`].
     source_files: Vec<PathBuf>,
-    /// The sources that calls use. They are replaced when a file of the user changes.
+    /// The sources that calls use. A changed source replaces them only if the script belongs to the user; a project's
+    /// must be trusted again.
     current: Mutex<CurrentSources>,
     /// The version of a plugin that is loaded. Locked while the plugin is being loaded, so that it is not loaded twice.
     loaded: tokio::sync::Mutex<LoadedVersion>,

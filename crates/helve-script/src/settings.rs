@@ -10,7 +10,7 @@ use helve_core::process::{Processes, SandboxPlan};
 
 /// How long a tool may block the event loop of the process by default, for example while it waits synchronously for a
 /// program. The same as the default timeout of a command.
-pub const DEFAULT_BLOCKED_TIME: Duration = Duration::from_secs(120);
+pub const DEFAULT_BLOCKING_TIME: Duration = Duration::from_secs(120);
 /// How long a hook may take by default.
 pub const DEFAULT_HOOK_TIME: Duration = Duration::from_secs(9);
 
@@ -39,13 +39,13 @@ pub struct RuntimeSettings {
     pub limits: ScriptLimits,
 }
 
-/// How long tools and hooks may take.
+/// How long a tool may block the helper process, and how long a hook may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScriptLimits {
     /// How long a tool may block the event loop of the process, so that nothing else can run.
-    pub blocked: Duration,
+    pub blocking_time: Duration,
     /// How long one hook may take.
-    pub hook: Duration,
+    pub hook_time: Duration,
 }
 
 impl RuntimeSettings {

@@ -31,8 +31,9 @@ const ABORT_TIME: Duration = Duration::from_millis(500);
 const MAX_ATTACHMENT: usize = 10 << 20;
 /// Maximum number of attachments.
 const MAX_ATTACHMENTS: usize = 20;
-/// Once a call has made this many requests, it may not ask for further permissions.
-const MAX_ASKS: usize = 20;
+/// Only this many requests, the first ones of a call, may ask for a permission. Requests of plugins through their
+/// `client` object count, too.
+const REQUESTS_THAT_MAY_ASK: usize = 20;
 /// How many times a call is repeated in a new process because the old one ended before it read the request.
 const MAX_RETRIES: usize = 2;
 /// Maximum length of an error message in characters.
@@ -294,9 +295,9 @@ impl ScriptTool {
         ctx: &ToolContext,
     ) -> Result<Value, String> {
         match message.method.as_deref() {
-            Some("ask") if number > MAX_ASKS => {
-                Err(format!("a call may ask at most {MAX_ASKS} times"))
-            }
+            Some("ask") if number > REQUESTS_THAT_MAY_ASK => Err(format!(
+                "only the first {REQUESTS_THAT_MAY_ASK} requests of a call may ask for a permission"
+            )),
             Some("ask") => {
                 let permission = message.params.get("permission").and_then(Value::as_str);
                 let permission = permission.unwrap_or(&self.id).to_owned();

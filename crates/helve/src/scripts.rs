@@ -140,14 +140,14 @@ pub(crate) fn set_up_scripts(
     Arc::new(scripts)
 }
 
-/// Returns how long tools and hooks may take.
+/// Returns how long a tool may block the helper process, and how long a hook may take.
 fn limits(config: &Config) -> ScriptLimits {
     let time = |given: &Option<WithSource<u64>>, default| {
         given.as_ref().map_or(default, |time| Duration::from_millis(time.value))
     };
     ScriptLimits {
-        blocked: time(&config.scripts.timeout, helve_script::DEFAULT_BLOCKED_TIME),
-        hook: time(&config.scripts.hook_timeout, helve_script::DEFAULT_HOOK_TIME),
+        blocking_time: time(&config.scripts.timeout, helve_script::DEFAULT_BLOCKING_TIME),
+        hook_time: time(&config.scripts.hook_timeout, helve_script::DEFAULT_HOOK_TIME),
     }
 }
 

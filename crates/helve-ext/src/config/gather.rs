@@ -26,8 +26,8 @@ pub struct ConfigPaths {
     pub user: Option<PathBuf>,
     /// opencode's folder in the user's configuration (`~/.config/opencode`).
     pub opencode: Option<PathBuf>,
-    /// Files and folders named by `--config`, in order.
-    pub named: Vec<PathBuf>,
+    /// Files and folders given with `--config`, in order.
+    pub given: Vec<PathBuf>,
     /// The root of the workspace.
     pub root: PathBuf,
     /// The home folder, for `~`.
@@ -36,7 +36,7 @@ pub struct ConfigPaths {
 
 impl ConfigPaths {
     /// The standard locations: `$XDG_CONFIG_HOME/helve` or `~/.config/helve`.
-    pub fn standard(host: &dyn ConfigHost, root: PathBuf, named: Vec<PathBuf>) -> Self {
+    pub fn standard(host: &dyn ConfigHost, root: PathBuf, given: Vec<PathBuf>) -> Self {
         let folder = |name: &str| {
             host.variable(name).map(PathBuf::from).filter(|folder| folder.is_absolute())
         };
@@ -44,7 +44,7 @@ impl ConfigPaths {
         let config =
             folder("XDG_CONFIG_HOME").or_else(|| home.as_ref().map(|home| home.join(".config")));
         let opencode = config.as_ref().map(|folder| folder.join("opencode"));
-        Self { user: config.map(|folder| folder.join("helve")), opencode, named, root, home }
+        Self { user: config.map(|folder| folder.join("helve")), opencode, given, root, home }
     }
 }
 
@@ -294,7 +294,7 @@ impl Gatherer<'_> {
         {
             self.add_claude_settings(&home.join(".claude"), user);
         }
-        for path in &paths.named {
+        for path in &paths.given {
             if matches!(self.host.read(path, user.1), Err(ConfigReadError::NotAFile("a folder"))) {
                 self.add_opencode_folder(path, user);
                 self.add_json_files(path, HELVE_JSON, user);

@@ -113,7 +113,8 @@ impl ConfigDraft {
         };
         let (path, layer, bytes) = (item.path.clone(), item.layer, contents.bytes.len());
         self.sources.push(SourceFile { path: path.clone(), layer, bytes });
-        // Of a file that is not UTF-8, only the valid beginning is used: the error quotes the line in which it ends.
+        // If a file is not UTF-8, only its valid beginning is kept, so that the error can quote the line where that
+        // ends.
         let (Ok(valid_prefix) | Err(valid_prefix)) = text;
         let authority = Authority::of(layer, self.trust);
         let mut file =
@@ -458,7 +459,7 @@ fn read_tool_output(file: &mut ConfigFile<'_>, node: &ConfigNode, limits: &mut T
     }
 }
 
-/// Returns the agent of the user that a project replaced with another default agent.
+/// Returns the user's default agent, which a project replaced with another one.
 fn replaced_agent<'a>(
     mut agents: impl Iterator<Item = &'a Agent>,
     named_by_user: Option<String>,

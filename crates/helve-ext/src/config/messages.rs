@@ -78,6 +78,7 @@ fn describe(value: &ConfigValue) -> String {
     match value {
         ConfigValue::Number(number) => display_text(number),
         ConfigValue::Text(text) => quoted(text),
+        ConfigValue::List(items) if items.is_empty() => "an empty list".to_owned(),
         ConfigValue::Null | ConfigValue::Bool(_) | ConfigValue::List(_) | ConfigValue::Map(_) => {
             type_name(value).to_owned()
         }
@@ -226,6 +227,10 @@ pub(super) fn repeated(key: &str, first: Position) -> ProblemText {
 
 pub(super) fn wrong_type(name: &str, expected: &str, value: &ConfigValue) -> ProblemText {
     problem(format!("{name} must be {expected}, not {}", describe(value)))
+}
+
+pub(super) fn lacks(name: &str, key: &str) -> ProblemText {
+    problem(format!("{name} has no `{key}`"))
 }
 
 pub(super) fn positive_up_to(max: u64) -> String {

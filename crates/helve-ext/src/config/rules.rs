@@ -84,7 +84,7 @@ impl RuleList {
         let names: Vec<&str> =
             named("mcp").flat_map(|field| names_of_helve(&field.value)).collect();
         for field in named("tools") {
-            self.read_tools(file, &without_other_agents_tools(&field.value, &names), &off);
+            self.read_tools(file, &without_client_programs_tools(&field.value, &names), &off);
         }
         for field in named("permission") {
             unique &= self.read_permission(file, &field.value);
@@ -340,8 +340,8 @@ impl RuleList {
     }
 }
 
-/// Returns the entries without repetitions, which have the key and value of an earlier entry. A repeated key keeps its
-/// first position, as in a JavaScript object. Repeated denies are all kept.
+/// Returns the entries, leaving out repetitions: those with the same key and value as an earlier entry. A repeated key
+/// keeps its first position, as in a JavaScript object. Repeated denies are all kept.
 fn without_repetitions(entries: &[ConfigEntry]) -> impl Iterator<Item = &ConfigEntry> {
     let repeated: HashSet<Position> = repeated(entries)
         .into_iter()
@@ -395,9 +395,10 @@ fn names_of_helve(mcp: &ConfigNode) -> Vec<&str> {
     servers.iter().filter(starts_helve).map(|server| server.key.as_str()).collect()
 }
 
-/// Returns a `tools` section without the entries for another agent's own tools. If a file starts Helve under the name
-/// `h`, `"bash": false` next to `"h_bash": true` means that the other agent uses Helve's `bash` instead of its own.
-fn without_other_agents_tools(tools: &ConfigNode, names: &[&str]) -> ConfigNode {
+/// Returns a `tools` section without the entries that are meant for the client program that starts Helve, such as
+/// opencode. If the file lists Helve as the MCP server `h`, the pair `"h_bash": true, "bash": false` means that the
+/// client uses Helve's `bash` instead of its own. It does not switch off Helve's `bash`.
+fn without_client_programs_tools(tools: &ConfigNode, names: &[&str]) -> ConfigNode {
     let mut tools = tools.clone();
     let ConfigValue::Map(entries) = &mut tools.data else { return tools };
     let replacing_keys: HashSet<String> = entries

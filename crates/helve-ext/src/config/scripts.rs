@@ -159,27 +159,28 @@ impl ScriptSection {
             }
             None => String::new(),
         };
+        let Some(hooks) = field("hooks") else {
+            return file.error(group.at, || messages::lacks(name, "hooks"));
+        };
         let name = format!("{name}.hooks");
-        let Some(ConfigValue::List(commands)) = field("hooks").map(|node| &node.data) else {
-            let node = field("hooks").unwrap_or(group);
-            file.wrong_type::<()>(&name, node, "a list of objects with \"type\" and \"command\"");
+        let ConfigValue::List(commands) = &hooks.data else {
+            file.wrong_type::<()>(&name, hooks, "a list of objects with \"type\" and \"command\"");
             return;
         };
         for (index, node) in commands.iter().enumerate() {
             let name = format!("{name}[{index}]");
             let Some(fields) = file.map(&name, node) else { continue };
             let field = |key: &str| fields.iter().find(|it| it.key == key).map(|it| &it.value);
-            if !matches!(field("type").map(|it| &it.data), Some(ConfigValue::Text(kind)) if kind == "command")
-            {
-                file.wrong_type::<()>(
-                    &format!("{name}.type"),
-                    field("type").unwrap_or(node),
-                    "\"command\"",
-                );
+            let Some(kind) = field("type") else {
+                file.error(node.at, || messages::lacks(&name, "type"));
+                continue;
+            };
+            if !matches!(&kind.data, ConfigValue::Text(text) if text == "command") {
+                file.wrong_type::<()>(&format!("{name}.type"), kind, "\"command\"");
                 continue;
             }
             let Some(command) = field("command") else {
-                file.wrong_type::<()>(&format!("{name}.command"), node, "a command");
+                file.error(node.at, || messages::lacks(&name, "command"));
                 continue;
             };
             let command = file.text(&format!("{name}.command"), command, ExpandMode::Verbatim);

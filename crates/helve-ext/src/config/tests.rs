@@ -137,7 +137,7 @@ fn paths() -> ConfigPaths {
     ConfigPaths {
         user: Some(USER.into()),
         opencode: Some(OPENCODE.into()),
-        named: Vec::new(),
+        given: Vec::new(),
         root: PROJECT.into(),
         home: Some("/home/user".into()),
     }
@@ -145,8 +145,8 @@ fn paths() -> ConfigPaths {
 
 fn load(fixture: &str, trust: Trust) -> Config {
     let host = MemoryHost::new(fixture);
-    let named = host.files.keys().filter(|path| path.starts_with("/named"));
-    let paths = ConfigPaths { named: named.cloned().collect(), ..paths() };
+    let given = host.files.keys().filter(|path| path.starts_with("/given"));
+    let paths = ConfigPaths { given: given.cloned().collect(), ..paths() };
     gather(&host, &paths).interpret(&host, trust)
 }
 

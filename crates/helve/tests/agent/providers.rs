@@ -14,7 +14,7 @@ use crate::script::{Part, Run, Stop, call, events, reply, text};
 
 /// Number of attempts: a request and its retries.
 const ALL_ATTEMPTS: usize = 6;
-/// More bytes than a client reads of an endless reply.
+/// Upper bound of what the server can send of an endless reply before the client gives up, in bytes.
 const MAX_FLOOD: usize = 100 << 20;
 
 /// Shortens the timeouts of a model.
@@ -115,7 +115,7 @@ async fn wrong_lengths_and_other_protocols_are_noticed() {
         assert_eq!(run.report.end, TurnEnd::Answered);
         let cut = ScriptedAnswer::stream(&[&beginning(protocol)]).wrong_length(length);
         let run = Run::turn(protocol, vec![cut]).await;
-        assert_failed(&run, "the provider cannot be reached", ALL_ATTEMPTS);
+        assert_failed(&run, "the connection to the provider broke: ", ALL_ATTEMPTS);
     }
 }
 

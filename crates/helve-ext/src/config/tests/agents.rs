@@ -143,7 +143,7 @@ fn invalid_fields_are_dropped_and_the_rest_is_kept() {
             ! user/helve.json:5:13: error: agent.plan must be an object, not 5
               "plan": 5
                       ^
-            ! user/helve.json:7:11: error: mode must be an object, not a list
+            ! user/helve.json:7:11: error: mode must be an object, not an empty list
               "mode": []
                       ^
         "#]],

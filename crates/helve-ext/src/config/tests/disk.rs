@@ -23,7 +23,7 @@ fn check(trust: Trust, make: impl FnOnce(&Path), expect: Expect) -> Config {
     let paths = ConfigPaths {
         user: Some(base.join("user")),
         opencode: None,
-        named: Vec::new(),
+        given: Vec::new(),
         root: base.join("project"),
         home: Some(base.join("home")),
     };

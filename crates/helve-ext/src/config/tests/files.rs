@@ -221,7 +221,7 @@ fn invalid_utf8_is_reported() {
 #[test]
 fn a_file_named_on_the_command_line_must_exist() {
     let host = MemoryHost::default();
-    let paths = ConfigPaths { named: vec!["/nowhere.json".into()], ..paths() };
+    let paths = ConfigPaths { given: vec!["/nowhere.json".into()], ..paths() };
     expect![[r#"
         /nowhere.json:1:1 permission."*"."*" = ask
         ! /nowhere.json: error: the file does not exist

@@ -32,11 +32,11 @@ fn a_section_is_a_switch_or_entries() {
 {"lsp": true}
 -- user/helve.jsonc
 {"lsp": {"pyright": {"disabled": true}}}
--- /named/extra.json
+-- /given/extra.json
 {"lsp": false}
 "#,
         expect![[r#"
-            /named/extra.json:1:9 lsp = false
+            /given/extra.json:1:9 lsp = false
             user/helve.jsonc:1:34 lsp.pyright.disabled = true
         "#]],
     );

@@ -140,7 +140,7 @@ fn later_files_are_appended() {
 {"permission": {"bash": "ask"}}
 -- user/helve.jsonc
 {"permission": {"bash": "deny"}}
--- /named/extra.json
+-- /given/extra.json
 {"permission": {"bash": "allow"}}
 -- project/.helve/helve.json
 {"permission": {"bash": {"4": "ask"}}}
@@ -154,7 +154,7 @@ fn later_files_are_appended() {
         expect![[r#"
             user/helve.json:1:17 permission.bash."*" = ask
             user/helve.jsonc:1:17 permission.bash."*" = deny
-            /named/extra.json:1:17 permission.bash."*" = allow
+            /given/extra.json:1:17 permission.bash."*" = allow
             project/opencode.json:1:26 permission.bash.1 = ask
             project/.opencode/opencode.jsonc:1:26 permission.bash.2 = ask
             project/helve.jsonc:1:26 permission.bash.3 = ask
@@ -369,7 +369,7 @@ fn rules_in_the_right_order_are_not_reported() {
         r#"
 -- user/helve.json
 {"permission": {"*": "ask", "bash": {"*": "deny", "git *": "allow", "git push *": "ask"}, "edit": "ask"}}
--- /named/extra.json
+-- /given/extra.json
 {"permission": "allow"}
 "#,
         expect![[r#"
@@ -378,7 +378,7 @@ fn rules_in_the_right_order_are_not_reported() {
             user/helve.json:1:51 permission.bash."git *" = allow
             user/helve.json:1:69 permission.bash."git push *" = ask
             user/helve.json:1:91 permission.edit."*" = ask
-            /named/extra.json:1:16 permission."*"."*" = allow
+            /given/extra.json:1:16 permission."*"."*" = allow
         "#]],
     );
 }

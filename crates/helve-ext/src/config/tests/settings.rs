@@ -98,7 +98,7 @@ fn invalid_settings_keep_the_earlier_ones() {
 {"shell": "/bin/zsh", "tool_output": {"max_lines": 100}}
 -- user/helve.jsonc
 {"shell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
--- /named/extra.json
+-- /given/extra.json
 {"tool_output": 7, "mcp": "x", "agent": null}
 "#,
         expect![[r#"
@@ -118,13 +118,13 @@ fn invalid_settings_keep_the_earlier_ones() {
               …ell": [], "tool_output": {"max_lines": 0, "max_bytes": 1.5, "max_line": 3}}
                                                                            ^
               did you mean "max_lines"?
-            ! /named/extra.json:1:17: error: tool_output must be an object, not 7
+            ! /given/extra.json:1:17: error: tool_output must be an object, not 7
               {"tool_output": 7, "mcp": "x", "agent": null}
                               ^
-            ! /named/extra.json:1:27: error: mcp must be an object, not "x"
+            ! /given/extra.json:1:27: error: mcp must be an object, not "x"
               {"tool_output": 7, "mcp": "x", "agent": null}
                                         ^
-            ! /named/extra.json:1:41: error: agent must be an object, not null
+            ! /given/extra.json:1:41: error: agent must be an object, not null
               {"tool_output": 7, "mcp": "x", "agent": null}
                                                       ^
         "#]],
@@ -199,7 +199,7 @@ fn invalid_edit_settings_keep_the_earlier_ones() {
   "edit": {"syntax": "refus", "match": true, "sintax": "off"},
   "files": {"hardlink": "in-place", "hardlinks": "inplace"}
 }
--- /named/extra.json
+-- /given/extra.json
 {"edit": "exact", "files": {"hardlinks": "both"}}
 "#,
         expect![[r#"
@@ -223,10 +223,10 @@ fn invalid_edit_settings_keep_the_earlier_ones() {
               "files": {"hardlink": "in-place", "hardlinks": "inplace"}
                                                              ^
               did you mean "in-place"?
-            ! /named/extra.json:1:10: error: edit must be an object, not "exact"
+            ! /given/extra.json:1:10: error: edit must be an object, not "exact"
               {"edit": "exact", "files": {"hardlinks": "both"}}
                        ^
-            ! /named/extra.json:1:42: error: files.hardlinks must be "replace" or "in-place", not "both"
+            ! /given/extra.json:1:42: error: files.hardlinks must be "replace" or "in-place", not "both"
               {"edit": "exact", "files": {"hardlinks": "both"}}
                                                        ^
         "#]],
@@ -374,11 +374,11 @@ fn an_invalid_sandbox_falls_back_to_the_strictest() {
 {"sandbox": "workspace-wirte"}
 -- user/helve.jsonc
 {"sandbox": {"mode": true, "network": "yes", "netwrok": 1}, "shell": "", "environment": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
--- /named/extra.json
+-- /given/extra.json
 {"sandbox": false, "bash": {"timeout": "1m"}}
 "#,
         expect![[r#"
-            /named/extra.json:1:13 sandbox = read-only
+            /given/extra.json:1:13 sandbox = read-only
             user/helve.jsonc:1:39 sandbox.network = false
             user/helve.jsonc:1:120 environment.inherit = core
             ! user/helve.json:1:13: error: the sandbox must be "off", "workspace-write" or "read-only", not "workspace-wirte"
@@ -414,11 +414,11 @@ fn an_invalid_sandbox_falls_back_to_the_strictest() {
               …": {"inherit": "some", "exclude": "X", "set": {"A=B": "x"}, "unset": []}}
                                                                            ^
               did you mean "set"?
-            ! /named/extra.json:1:13: error: the sandbox must be "off", "workspace-write" or "read-only", not false
+            ! /given/extra.json:1:13: error: the sandbox must be "off", "workspace-write" or "read-only", not false
               {"sandbox": false, "bash": {"timeout": "1m"}}
                           ^
               until this is fixed, programs run read-only
-            ! /named/extra.json:1:40: error: bash.timeout must be a whole number from 1 to 86400000, not "1m"
+            ! /given/extra.json:1:40: error: bash.timeout must be a whole number from 1 to 86400000, not "1m"
               {"sandbox": false, "bash": {"timeout": "1m"}}
                                                      ^
         "#]],

@@ -57,7 +57,7 @@ fn check(text: &str, expect: Expect) {
 }
 
 #[test]
-fn line_endings_marks_and_tabs() {
+fn line_endings_byte_order_marks_and_tabs() {
     let plain = render(b"---\ndescription: D\nname: folder\n---\nBody\n");
     assert_eq!(render(b"---\r\ndescription: D\r\nname: folder\r\n---\r\nBody\r\n"), plain);
     assert_eq!(render("\u{feff}---\ndescription: D\nname: folder\n---\nBody\n".as_bytes()), plain);

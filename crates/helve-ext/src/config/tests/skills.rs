@@ -232,7 +232,7 @@ argument-hint: "[file]"
 Review @$1
 -- project/.opencode/command/plain.md
 No front matter
--- project/.helve/commands/named.md
+-- project/.helve/commands/given.md
 ---
 name: other
 ---

@@ -30,7 +30,7 @@ fn another_agent_replaces_a_disabled_one() {
     );
 }
 
-/// Otherwise a trusted project could lift what the user's own agent forbids.
+/// If it did not, a trusted project could disable the user's agent and so lift what it forbids.
 #[test]
 fn what_a_disabled_agent_forbids_stays_forbidden() {
     let user = r#"-- user/helve.json
@@ -136,9 +136,10 @@ fn tools_and_permission_are_combined_as_in_opencode() {
     );
 }
 
-/// `helve install opencode --replace` writes such pairs.
+/// `helve install opencode --replace` writes pairs such as `"h_bash": true, "bash": false` for opencode. Helve reads
+/// the same file and must not switch off its own `bash`.
 #[test]
-fn an_agent_that_uses_tools_of_helve_instead_of_its_own_switches_nothing_off_here() {
+fn replacing_a_clients_tools_with_those_of_helve_switches_no_tool_of_helve_off() {
     check(
         r#"
 -- user/helve.json
@@ -185,7 +186,7 @@ fn permission_of_a_project_does_not_replace_tools_of_the_user() {
 }
 
 #[test]
-fn a_default_agent_that_a_plugin_may_bring_is_a_warning() {
+fn an_unknown_default_agent_is_only_a_warning_if_a_plugin_may_add_it() {
     check(
         r#"
 -- user/helve.json
@@ -313,7 +314,7 @@ Build.
 }
 
 #[test]
-fn a_folder_can_be_named() {
+fn a_folder_can_be_given_as_configuration() {
     let host = MemoryHost::new(
         r#"
 -- /team/opencode.json
@@ -327,7 +328,7 @@ description: Greets
 ---
 "#,
     );
-    let paths = ConfigPaths { named: vec!["/team".into()], ..paths() };
+    let paths = ConfigPaths { given: vec!["/team".into()], ..paths() };
     let config = gather(&host, &paths).interpret(&host, Trust::Untrusted);
     assert_eq!(config.skills.len(), 1);
     assert_eq!(config.user_folders.last(), Some(&"/team".into()));
@@ -370,16 +371,16 @@ fn programs_and_hooks_are_read() {
             ! user/helve.json:1:58: error: programs.bad must be a list of strings, not "x"
               {"programs": {"deploy": ["python3", "deploy.py"], "bad": "x", "empty": []},
                                                                        ^
-            ! user/helve.json:1:72: error: programs.empty must be a list of the program and its arguments, not a list
+            ! user/helve.json:1:72: error: programs.empty must be a list of the program and its arguments, not an empty list
               …: {"deploy": ["python3", "deploy.py"], "bad": "x", "empty": []},
                                                                            ^
-            ! user/helve.json:4:30: error: hooks.PostToolUse[0].hooks[0].command must be a command, not an object
+            ! user/helve.json:4:30: error: hooks.PostToolUse[0].hooks[0] has no `command`
               "PostToolUse": [{"hooks": [{"type": "command"}, {"type": "prompt", "prompt": "x"}]}, {"matcher": "…
                                          ^
             ! user/helve.json:4:60: error: hooks.PostToolUse[0].hooks[1].type must be "command", not "prompt"
               "PostToolUse": [{"hooks": [{"type": "command"}, {"type": "prompt", "prompt": "x"}]}, {"matcher": "…
                                                                        ^
-            ! user/helve.json:4:88: error: hooks.PostToolUse[1].hooks must be a list of objects with "type" and "command", not an object
+            ! user/helve.json:4:88: error: hooks.PostToolUse[1] has no `hooks`
               … [{"type": "command"}, {"type": "prompt", "prompt": "x"}]}, {"matcher": "x"}],
                                                                            ^
         "#]],
