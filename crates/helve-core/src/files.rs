@@ -55,8 +55,7 @@ impl Files {
         let machine = self.session.workspace.host().machine();
         let folder = machine.locate(path.parent()?).await.ok()?;
         let real = folder.real.join(path.file_name()?);
-        // `DeadLink` stands for a link that is not followed, even if its target exists.
-        let link = make_resolved(&self.session, path, real, Some(FileKind::DeadLink));
+        let link = make_resolved(&self.session, path, real, Some(FileKind::UnfollowedLink));
         let target = machine.read_link(&link.place).await.ok()??;
         Some(link.into_link(target))
     }

@@ -136,9 +136,9 @@ pub struct LocatedPath {
 pub enum FileKind {
     File,
     Folder,
-    /// A link whose target does not exist, or any link if the link itself was looked up and not its target. Other links
-    /// have the kind of their target.
-    DeadLink,
+    /// A link that was not followed, because its target does not exist or because the link itself was looked up. Other
+    /// links have the kind of their target.
+    UnfollowedLink,
     Fifo,
     Socket,
     Device,

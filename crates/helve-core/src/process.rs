@@ -110,8 +110,8 @@ pub struct SandboxPlan {
     /// Writable folders in which no git repository can be created, at any depth, and no existing one can be redirected
     /// to other settings.
     pub guarded: Vec<PathBuf>,
-    /// Writable folders that are parts of a git folder outside of the guarded ones. Nothing in them can lead git
-    /// elsewhere.
+    /// Writable subfolders of a git folder that is not inside a guarded folder, such as the git folder of a linked
+    /// worktree. Changes that would redirect git to another repository or to other settings are refused in them.
     pub git_folders: Vec<PathBuf>,
     /// Paths that are read-only even inside writable folders.
     pub protected: Vec<PathBuf>,
@@ -119,7 +119,7 @@ pub struct SandboxPlan {
     pub hidden: Vec<PathBuf>,
     /// Folders that can be read although they are inside hidden folders. Writable folders need not be listed.
     pub visible: Vec<PathBuf>,
-    /// Folders that seem writable, but whose changes stay in the sandbox.
+    /// Folders that look writable, but whose changes go to a private copy.
     pub copied: Vec<CopiedFolder>,
     pub network: Network,
     pub limits: SandboxLimits,
@@ -136,7 +136,8 @@ pub struct SandboxLimits {
     pub file_size: Option<u64>,
 }
 
-/// A folder that a sandboxed process seems to change, while it changes a private copy. Only changed files are copied.
+/// A folder that looks writable to a sandboxed process; its changes go to a private copy. Only changed files are
+/// copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CopiedFolder {
     pub folder: PathBuf,
@@ -298,7 +299,7 @@ pub enum DeniedCall {
     Tracing,
     /// Creating or writing a protected file, such as the settings of a new git repository.
     Protected,
-    /// Writing to a file that has another name, by a hard link, which is outside the writable folders or protected.
+    /// Writing to a file with another hard link that is protected or may be outside the writable folders.
     HardLink,
     /// Writing to git folders at all, because the system does not let Helve check what is written there.
     GitFolders,

@@ -36,7 +36,7 @@ pub(crate) fn list(
             Some(found) => found,
             None => match kind_of_type(listed_type) {
                 Some(kind) => (kind, false),
-                None => (FileKind::DeadLink, true),
+                None => (FileKind::UnfollowedLink, true),
             },
         };
         entries.push(ListedEntry { name: OsString::from_vec(name.into_bytes()), kind, is_link });
@@ -91,7 +91,7 @@ fn kind_after_links(folder: &OwnedFd, name: &CStr, listed: FileType) -> Option<(
     }
     let found = match statat(folder, name, AtFlags::empty()) {
         Ok(stat) => kind_of_type(type_of(&stat))?,
-        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => FileKind::DeadLink,
+        Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => FileKind::UnfollowedLink,
         // This process is not allowed to access the target.
         Err(_) => FileKind::Other,
     };

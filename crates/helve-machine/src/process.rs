@@ -57,7 +57,7 @@ pub struct ProcessSettings {
     /// The command that starts the keeper, or why there is no keeper.
     pub keeper: Result<KeeperCommand, String>,
     /// A private folder through which the Helve processes of a user know each other's programs.
-    pub records: PathBuf,
+    pub records_folder: PathBuf,
     /// Maximum number of programs that run at once.
     pub max_running: usize,
     /// Maximum number of remembered programs, including ended ones.
@@ -65,10 +65,10 @@ pub struct ProcessSettings {
 }
 
 impl ProcessSettings {
-    pub fn new(keeper: KeeperCommand, records: impl Into<PathBuf>) -> Self {
+    pub fn new(keeper: KeeperCommand, records_folder: impl Into<PathBuf>) -> Self {
         ProcessSettings {
             keeper: Ok(keeper),
-            records: records.into(),
+            records_folder: records_folder.into(),
             max_running: 64,
             max_remembered: 512,
         }
@@ -121,7 +121,7 @@ impl LocalProcesses {
         if let Some(program) = self.shared.table.lock().find(id) {
             return Ok(ProgramOwner::Ours(program));
         }
-        let (folder, id) = (self.shared.settings.records.clone(), id.clone());
+        let (folder, id) = (self.shared.settings.records_folder.clone(), id.clone());
         blocking(move || foreign::find(&folder, &id))
             .await?
             .map(|record| ProgramOwner::Foreign(Box::new(record)))
@@ -154,7 +154,8 @@ impl Processes for LocalProcesses {
             match self.find(id).await? {
                 ProgramOwner::Ours(program) => watch::watch(program, request).await,
                 ProgramOwner::Foreign(record) => {
-                    foreign::watch(self.shared.settings.records.clone(), *record, request).await
+                    foreign::watch(self.shared.settings.records_folder.clone(), *record, request)
+                        .await
                 }
             }
         })
@@ -221,7 +222,7 @@ impl Processes for LocalProcesses {
     fn list(&self) -> BoxFuture<'_, Vec<Process>> {
         Box::pin(async move {
             let programs = self.shared.table.lock().all();
-            let folder = self.shared.settings.records.clone();
+            let folder = self.shared.settings.records_folder.clone();
             blocking(move || list(&programs, &folder)).await.unwrap_or_default()
         })
     }

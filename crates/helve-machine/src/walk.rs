@@ -64,10 +64,10 @@ pub(crate) trait Visitor: Send + 'static {
     /// Visits a symbolic link.
     fn link(&mut self, _link: &WalkEntry<'_>) {}
 
-    /// Returns the section of the entries of a folder, given the section of the folder itself. A section is a number
+    /// Returns the counter for the entries of a folder; by default that of the folder itself. A counter is an index
     /// that the visitor chooses, for example to count the files below each listed folder.
-    fn section(&self, _path: &[u8], section: usize) -> usize {
-        section
+    fn counter(&self, _path: &[u8], folder_counter: usize) -> usize {
+        folder_counter
     }
 }
 
@@ -85,8 +85,8 @@ pub(crate) struct WalkEntry<'a> {
     pub(crate) name: &'a CStr,
     /// Relative to the root of the tree.
     pub(crate) path: &'a [u8],
-    /// See [`Visitor::section`]; 0 for the root of the tree.
-    pub(crate) section: usize,
+    /// See [`Visitor::counter`]; 0 for the root of the tree.
+    pub(crate) counter: usize,
 }
 
 /// A tree with its root opened and its globs and ignore rules compiled.

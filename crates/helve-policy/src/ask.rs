@@ -58,8 +58,8 @@ pub enum MatchBy {
     /// By these files. The part is a script that is not fully understood and mentions these files, so it may open them.
     /// Only rules that a person wrote apply, and a file that they restrict is asked about.
     Mentioned(MentionedFiles),
-    /// By its URL. The host has this address on this machine or in a private network, so only a rule that names the
-    /// host can allow it.
+    /// By its URL. The host resolves to `address`, which belongs to this machine or to a private network, so only a
+    /// rule that names the host can allow it.
     LocalNetwork { address: String },
 }
 

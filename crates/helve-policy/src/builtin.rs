@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use helve_text::secrets::{HARMLESS_FILES, SECRET_FILES};
 
 use crate::ask::UNSANDBOXED;
-use crate::file_name::may_name;
+use crate::file_name::could_refer_to;
 use crate::rule::{Action, Pattern, Rule, Source};
 use crate::wall::{Policy, Wall};
 
@@ -90,7 +90,7 @@ pub fn protected_git_paths(git_dir: &Path) -> Vec<PathBuf> {
 
 /// Whether a sandboxed command must not write to this entry of a git folder, under any spelling of its name.
 pub fn is_protected_in_git(name: &[u8]) -> bool {
-    PROTECTED_IN_GIT.iter().any(|protected| may_name(name, protected))
+    PROTECTED_IN_GIT.iter().any(|protected| could_refer_to(name, protected))
 }
 
 /// The files in protected folders that configure nothing: the plans of the plan agent.

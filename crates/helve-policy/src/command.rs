@@ -57,7 +57,7 @@ pub struct Command {
     dynamic_words: Vec<usize>,
     /// Words that make the command act on more than its operands: `--tags` of `git push`. An allow rule with a wildcard
     /// in a path must contain them.
-    widening_words: Vec<String>,
+    scope_widening_words: Vec<String>,
     only_reads: bool,
 }
 
@@ -116,8 +116,8 @@ impl Command {
             dynamic_words: (0..run.words.len())
                 .filter(|at| run.words[*at].literal().is_none())
                 .collect(),
-            widening_words: run
-                .widening_words
+            scope_widening_words: run
+                .scope_widening_words
                 .iter()
                 .filter_map(|at| run.words.get(*at))
                 .map(|word| word.shown().to_string())
@@ -344,10 +344,14 @@ impl Command {
     /// Like [`Command::coverage`], but ignores risks and assignments.
     fn text_coverage(&self, pattern: &Pattern, pattern_text: &str) -> Coverage {
         if self.resolved.is_empty() {
-            return self.coverage_with_widening_words(pattern, pattern_text, self.forms.all());
+            return self.coverage_with_scope_widening_words(
+                pattern,
+                pattern_text,
+                self.forms.all(),
+            );
         }
         for forms in &self.resolved {
-            match self.coverage_with_widening_words(pattern, pattern_text, forms.iter()) {
+            match self.coverage_with_scope_widening_words(pattern, pattern_text, forms.iter()) {
                 Coverage::Full => {}
                 Coverage::None
                     if pattern.matches(self.text())
@@ -362,8 +366,8 @@ impl Command {
         Coverage::Full
     }
 
-    /// Like [`form_coverage`], but a pattern with a wildcard in a path must also spell out all `widening_words`.
-    fn coverage_with_widening_words<'f>(
+    /// Like [`form_coverage`], but a pattern with a wildcard in a path must also spell out all `scope_widening_words`.
+    fn coverage_with_scope_widening_words<'f>(
         &self,
         pattern: &Pattern,
         pattern_text: &str,
@@ -372,7 +376,7 @@ impl Command {
         let is_missing = |word: &&String| !pattern_text.split(' ').any(|token| token == *word);
         match form_coverage(pattern, pattern_text, forms) {
             Coverage::Full if operands::has_wild_path(pattern_text) => {
-                let missing = self.widening_words.iter().find(is_missing);
+                let missing = self.scope_widening_words.iter().find(is_missing);
                 missing.map_or(Coverage::Full, |it| Coverage::Blocked(Reason::Operand(it.clone())))
             }
             other => other,

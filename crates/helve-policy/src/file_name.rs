@@ -1,9 +1,9 @@
 //! Compares file names the way some file systems do, which treat several spellings as one name.
 
-/// Whether `name` may open the file `known` on some file system, for example one that ignores case, certain invisible
+/// Whether `name` opens the file `known` on some file system, for example one that ignores case, certain invisible
 /// characters, dots and spaces at the end, or what follows a colon, or one that has short names, such as `GIT~1` for
 /// `.git`.
-pub fn may_name(name: &[u8], known: &str) -> bool {
+pub fn could_refer_to(name: &[u8], known: &str) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii() && !matches!(byte, b'~' | b':' | b' ');
     if name.iter().all(is_plain) && !name.ends_with(b".") {
         return name.eq_ignore_ascii_case(known.as_bytes());
@@ -52,7 +52,7 @@ fn is_short_name(name: &str, known: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::may_name;
+    use super::could_refer_to;
 
     #[test]
     fn spellings_of_a_name() {
@@ -80,8 +80,8 @@ mod tests {
             (".gït", ".git", false),
             ("a b", ".git", false),
         ] {
-            assert_eq!(may_name(name.as_bytes(), known), expected, "{name:?}");
+            assert_eq!(could_refer_to(name.as_bytes(), known), expected, "{name:?}");
         }
-        assert!(!may_name(b".git\xff", ".git"));
+        assert!(!could_refer_to(b".git\xff", ".git"));
     }
 }

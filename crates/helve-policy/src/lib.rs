@@ -25,7 +25,7 @@ pub use ask::{
     ProcessId, Refusal, Reply, Request, Unclear,
 };
 pub use command::{Command, Decision};
-pub use file_name::may_name;
+pub use file_name::could_refer_to;
 pub use readable::Readable;
 pub use rule::{Action, Pattern, Reason, Rule, Scope, Source, Verdict, decide};
 pub use shell::{TreeRules, TreeScope, is_simple_glob};

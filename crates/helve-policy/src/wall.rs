@@ -59,7 +59,8 @@ impl Wall {
         let kind = SubjectKind::of(&part.permission);
         let verdict = self.judge_lists(|list| {
             let find = |key: &str| list.last_match(key, kind, text, walls.root());
-            let rule = list.deny_of_all_fetches(part).or_else(|| deciding_rule(part, find));
+            let rule =
+                list.fetch_deny_that_covers_search(part).or_else(|| deciding_rule(part, find));
             Verdict {
                 action: rule.map_or(self.default_action, |rule| rule.action),
                 rule: rule.cloned(),
@@ -101,8 +102,8 @@ impl Wall {
     /// Whether the wall denies a tool whatever its arguments are. `part` has the tool's permission keys.
     fn forbids(&self, part: &Part) -> bool {
         let rules = RuleList { wall: self, overrides: 0 };
-        let find = |key: &str| rules.last_except_partial_denies(key);
-        match rules.deny_of_all_fetches(part).or_else(|| deciding_rule(part, find)) {
+        let find = |key: &str| rules.last_rule_skipping_partial_denies(key);
+        match rules.fetch_deny_that_covers_search(part).or_else(|| deciding_rule(part, find)) {
             Some(rule) => rule.action == Action::Deny && rule.pattern.is_any(),
             None => self.default_action == Action::Deny,
         }
@@ -179,17 +180,17 @@ impl<'a> RuleList<'a> {
             .find(|(_, rule)| rule.covers_key(key) && rule.matches(kind, text, root))
     }
 
-    /// For a search tool, returns the rule that denies fetching web pages altogether, if there is one. A rule about
-    /// both keys, such as `*`, does not count, because a later rule may allow searches.
-    fn deny_of_all_fetches(self, part: &Part) -> Option<&'a Rule> {
+    /// For a search tool, returns the rule that denies fetching all web pages, if there is one; it denies searches,
+    /// too. A rule about both keys, such as `*`, does not count, because a later rule may allow searches.
+    fn fetch_deny_that_covers_search(self, part: &Part) -> Option<&'a Rule> {
         let key = SEARCH_TOOLS.into_iter().find(|key| part.permission == *key)?;
-        let (_, rule) = self.last_except_partial_denies(FETCH)?;
+        let (_, rule) = self.last_rule_skipping_partial_denies(FETCH)?;
         let denies_all = rule.action == Action::Deny && rule.pattern.is_any();
         (denies_all && !rule.covers_key(key)).then_some(rule)
     }
 
     /// Returns the last rule for a key, and its index. Skips rules that deny only some subjects.
-    fn last_except_partial_denies(self, key: &str) -> Option<(usize, &'a Rule)> {
+    fn last_rule_skipping_partial_denies(self, key: &str) -> Option<(usize, &'a Rule)> {
         self.last_to_first().find(|(_, rule)| {
             rule.covers_key(key) && (rule.pattern.is_any() || rule.action != Action::Deny)
         })

@@ -44,7 +44,7 @@ impl MemoryMachine {
         match nodes.get(path) {
             Some(MemoryNode::File(_) | MemoryNode::Unreadable) => Some(FileKind::File),
             // The caller has resolved links, so a link that is left is dead.
-            Some(MemoryNode::Link(_)) => Some(FileKind::DeadLink),
+            Some(MemoryNode::Link(_)) => Some(FileKind::UnfollowedLink),
             Some(MemoryNode::Special(kind)) => Some(*kind),
             None => {
                 let is_inside = |other: &PathBuf| other.starts_with(path) && other != path;
@@ -154,7 +154,7 @@ impl Machine for MemoryMachine {
                 let is_link = matches!(node, Some(MemoryNode::Link(_)));
                 entries.push(ListedEntry {
                     name,
-                    kind: kind.unwrap_or(FileKind::DeadLink),
+                    kind: kind.unwrap_or(FileKind::UnfollowedLink),
                     is_link,
                 });
             }

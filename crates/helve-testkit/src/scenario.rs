@@ -1,4 +1,5 @@
-//! Loads scenarios: folders with `input/`, `call.json`, `expected/` and `output.txt`. Other programs can use them too.
+//! Loads scenarios: folders with `input/`, `call.json`, `expected/` and `output.txt`. The format is independent of
+//! Rust, so other implementations of the tools can be tested with the same folders.
 
 use std::path::{Path, PathBuf};
 

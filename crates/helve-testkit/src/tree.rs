@@ -39,7 +39,7 @@ pub(crate) fn search(nodes: &Nodes, request: &SearchRequest) -> SearchFlow {
 }
 
 /// Finds the files and links that the rules restrict, below a folder. Ignore rules and globs are not applied, so the
-/// result may contain files that a command with this filter would skip.
+/// result may contain files that a command that honours them would skip.
 pub(crate) fn find_restricted(nodes: &Nodes, request: &RestrictedRequest) -> RestrictedFiles {
     let at = request.tree.at.path();
     let (mut paths, mut links, mut folders) = (Vec::new(), Vec::new(), BTreeSet::new());

@@ -27,8 +27,9 @@ pub fn merge3(base: &[u8], mine: &[u8], theirs: &[u8]) -> Result<Vec<u8>, Confli
     if theirs == base {
         return Ok(mine.to_vec());
     }
-    let whole_file = Conflict { base: 0..1, mine: 0..1, theirs: 0..1 };
-    let Some([base, mine, theirs]) = lines(base, mine, theirs) else { return Err(whole_file) };
+    // Files that cannot be merged line by line conflict as a whole. The first line stands for all of them.
+    let no_merge = Conflict { base: 0..1, mine: 0..1, theirs: 0..1 };
+    let Some([base, mine, theirs]) = lines(base, mine, theirs) else { return Err(no_merge) };
     let sides = [Side::new(&base, &mine), Side::new(&base, &theirs)];
     Merge { base: &base, sides, out: Vec::new() }.run()
 }
@@ -119,7 +120,7 @@ impl Merge<'_> {
             .filter_map(|side| side.next_hunk())
             .min_by_key(|hunk| hunk.old.start)?;
         let mut group = first_hunk.old.clone();
-        // Like `group`, but with the equal lines to which a hunk could move.
+        // `group`, widened by the neighbouring equal lines that a hunk could refer to instead (see `touched_lines`).
         let mut reach = group.clone();
         let from = [self.sides[0].next, self.sides[1].next];
         loop {

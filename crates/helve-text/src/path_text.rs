@@ -6,7 +6,7 @@ use crate::visible::is_invisible;
 
 /// A path after its oddities were removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlainPath {
+pub struct CleanedPath {
     pub path: String,
     /// The first oddity that was removed.
     pub oddity: PathOddity,
@@ -17,8 +17,8 @@ pub struct PlainPath {
 pub enum PathOddity {
     /// White space around the path or one of its names, or line breaks in it.
     WhiteSpace,
-    /// Quotes, backticks, brackets or asterisks around the path.
-    Quotes,
+    /// Quotes, backticks, brackets or asterisks around the path, or `@` before it.
+    Decoration,
     /// A Markdown link.
     Link,
     /// An address: `file:///src/a.rs`.
@@ -35,20 +35,20 @@ pub enum PathOddity {
 
 /// If a text is not a plausible path for a new file, returns the path that it probably means: `a.rs` for `"a.rs"`.
 /// Returns `None` if the text is plausible.
-pub fn plain_path(text: &str) -> Option<PlainPath> {
+pub fn cleaned_path(text: &str) -> Option<CleanedPath> {
     let mut path = text.to_owned();
     let mut oddity = None;
     // Oddities can be combined, as in "`src\\a.rs`".
     for _ in 0..MAX_STEPS {
-        let Some((plain, removed)) =
+        let Some((cleaned, removed)) =
             REMOVAL_STEPS.iter().find_map(|(step, oddity)| Some((step(&path)?, *oddity)))
         else {
             break;
         };
         oddity.get_or_insert(removed);
-        path = plain;
+        path = cleaned;
     }
-    oddity.map(|oddity| PlainPath { path, oddity })
+    oddity.map(|oddity| CleanedPath { path, oddity })
 }
 
 /// Maximum number of oddities that are removed from one path.
@@ -61,15 +61,15 @@ const REMOVAL_STEPS: &[(RemovalStep, PathOddity)] = &[
     (without_tags, PathOddity::ToolCall),
     (trimmed, PathOddity::WhiteSpace),
     (without_link, PathOddity::Link),
-    (without_quotes, PathOddity::Quotes),
+    (without_quotes, PathOddity::Decoration),
     (without_scheme, PathOddity::Address),
     (with_slashes, PathOddity::Backslashes),
     (without_suffix, PathOddity::Suffix),
     (visible, PathOddity::Invisible),
 ];
 
-fn if_changed(path: &str, plain: &str) -> Option<String> {
-    (plain != path && !plain.is_empty()).then(|| plain.to_owned())
+fn if_changed(path: &str, cleaned: &str) -> Option<String> {
+    (cleaned != path && !cleaned.is_empty()).then(|| cleaned.to_owned())
 }
 
 fn without_tags(path: &str) -> Option<String> {
@@ -197,7 +197,7 @@ fn visible(path: &str) -> Option<String> {
 }
 
 /// Returns a form of a name for finding similar names: kinds of spaces, quotes and dashes are the same, and accents are
-/// dropped. Unlike [`plain_spelling`], it does not tell `é` from `e`.
+/// dropped. Unlike [`normalized_spelling`], it does not tell `é` from `e`.
 pub fn folded_name(name: &str) -> String {
     name.chars()
         .filter(|character| !matches!(character, '\u{300}'..='\u{36f}'))
@@ -212,9 +212,9 @@ pub fn folded_name(name: &str) -> String {
         .collect()
 }
 
-/// Returns the plain spelling of a name: composed accents, ordinary spaces, straight quotes. Names with the same plain
-/// spelling look the same.
-pub fn plain_spelling(name: &str) -> String {
+/// Returns the normalized spelling of a name: composed accents, ordinary spaces, straight quotes. Names with the same
+/// normalized spelling look the same.
+pub fn normalized_spelling(name: &str) -> String {
     name.nfc()
         .map(|character| match character {
             '\u{2018}' | '\u{2019}' => '\'',
@@ -225,7 +225,7 @@ pub fn plain_spelling(name: &str) -> String {
         .collect()
 }
 
-/// Whether another name can have the same plain spelling.
+/// Whether another name can have the same normalized spelling.
 pub fn has_other_spellings(name: &str) -> bool {
     !name.is_ascii() || name.contains([' ', '\'', '"'])
 }
@@ -261,11 +261,11 @@ fn base_letter(character: char) -> char {
 mod tests {
     use proptest::prelude::*;
 
-    use super::{folded_name, has_other_spellings, plain_path, plain_spelling};
+    use super::{cleaned_path, folded_name, has_other_spellings, normalized_spelling};
 
     #[test]
-    fn odd_paths_have_a_plain_form() {
-        for (odd, plain) in [
+    fn odd_paths_are_cleaned() {
+        for (odd, cleaned) in [
             ("`src/a.rs`", "src/a.rs"),
             ("\"src/a.rs\"", "src/a.rs"),
             ("'a.py'", "a.py"),
@@ -296,7 +296,7 @@ mod tests {
             ("a\u{200b}.txt", "a.txt"),
             ("`src\\a.rs` ", "src/a.rs"),
         ] {
-            assert_eq!(plain_path(odd).map(|plain| plain.path).as_deref(), Some(plain), "{odd:?}");
+            assert_eq!(cleaned_path(odd).map(|it| it.path).as_deref(), Some(cleaned), "{odd:?}");
         }
     }
 
@@ -330,7 +330,7 @@ mod tests {
             "foo...",
             "a*b.txt",
         ] {
-            assert_eq!(plain_path(plausible), None, "{plausible:?}");
+            assert_eq!(cleaned_path(plausible), None, "{plausible:?}");
         }
     }
 
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_that_look_the_same_have_the_same_plain_spelling() {
+    fn only_names_that_look_the_same_have_the_same_normalized_spelling() {
         for (one, other) in [
             ("caf\u{e9}.txt", "cafe\u{301}.txt"),
             ("\u{ac00}", "\u{1100}\u{1161}"),
@@ -357,30 +357,30 @@ mod tests {
             ("it\u{2019}s", "it's"),
             ("\u{201c}a\u{201d}", "\"a\""),
         ] {
-            assert_eq!(plain_spelling(one), plain_spelling(other));
+            assert_eq!(normalized_spelling(one), normalized_spelling(other));
             assert!(has_other_spellings(one) && has_other_spellings(other));
         }
         for (one, other) in
             [("café", "cafe"), ("a–b", "a-b"), ("A", "a"), ("ﬁ", "fi"), ("a  b", "a b")]
         {
-            assert_ne!(plain_spelling(one), plain_spelling(other));
+            assert_ne!(normalized_spelling(one), normalized_spelling(other));
         }
     }
 
     proptest! {
         #[test]
-        fn has_other_spellings_is_true_for_names_with_the_same_plain_spelling(name in "[a-c'\" ]{0,3}", other in "\\PC{0,3}") {
-            prop_assert_eq!(plain_spelling(&name), name.clone());
-            if plain_spelling(&other) == name && other != name {
+        fn has_other_spellings_is_true_for_names_with_the_same_normalized_spelling(name in "[a-c'\" ]{0,3}", other in "\\PC{0,3}") {
+            prop_assert_eq!(normalized_spelling(&name), name.clone());
+            if normalized_spelling(&other) == name && other != name {
                 prop_assert!(has_other_spellings(&name) && has_other_spellings(&other));
             }
         }
 
         #[test]
-        fn a_plain_path_is_not_empty(odd in "[\\PC\n\t]{1,20}") {
-            if let Some(plain) = plain_path(&odd) {
-                prop_assert!(!plain.path.is_empty());
-                prop_assert_ne!(plain.path, odd);
+        fn a_cleaned_path_is_not_empty(odd in "[\\PC\n\t]{1,20}") {
+            if let Some(cleaned) = cleaned_path(&odd) {
+                prop_assert!(!cleaned.path.is_empty());
+                prop_assert_ne!(cleaned.path, odd);
             }
         }
     }

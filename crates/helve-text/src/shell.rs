@@ -170,7 +170,7 @@ pub struct ProgramRun {
     /// The one-letter flags of a known program that have a value in the same word: `i` in `-i.bak`.
     pub attached_value_flags: String,
     /// Indices of words that make the command act on more than its operands: `--tags` of `git push`.
-    pub widening_words: Vec<usize>,
+    pub scope_widening_words: Vec<usize>,
     /// Assignments before the name that may be harmful, as written.
     pub assignments: Vec<String>,
     /// Assignments before the name that are known to be harmless, as written.

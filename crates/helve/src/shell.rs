@@ -141,10 +141,10 @@ pub(crate) fn local_processes(keeper: Option<PathBuf>, data: &Path) -> LocalProc
         Some(program) => command(program),
         None => KeeperCommand::current_program().unwrap_or_else(|| command("helve".into())),
     };
-    let records = data.join("run");
+    let records_folder = data.join("run");
     LocalProcesses::new(ProcessSettings {
         keeper: Ok(keeper_command),
-        records,
+        records_folder,
         max_running: 64,
         max_remembered: 512,
     })

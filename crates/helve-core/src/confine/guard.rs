@@ -22,7 +22,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use helve_policy::{builtin, may_name};
+use helve_policy::{builtin, could_refer_to};
 
 use crate::process::SandboxPlan;
 
@@ -226,7 +226,7 @@ fn names(relative: &[u8]) -> impl Iterator<Item = &[u8]> {
 fn is_index(rules: NameRules, relative: &[u8], has_head: &impl Fn(usize) -> bool) -> bool {
     let mut names = relative.rsplit(|byte| *byte == b'/').filter(|name| !name.is_empty());
     let is_named = names.next().is_some_and(|name| {
-        may_name(name, "index") || name.to_ascii_lowercase().starts_with(b"sharedindex.")
+        could_refer_to(name, "index") || name.to_ascii_lowercase().starts_with(b"sharedindex.")
     });
     is_named
         && match names.next() {
@@ -237,9 +237,9 @@ fn is_index(rules: NameRules, relative: &[u8], has_head: &impl Fn(usize) -> bool
 }
 
 pub(super) fn is_git(name: &[u8]) -> bool {
-    may_name(name, ".git")
+    could_refer_to(name, ".git")
 }
 
 fn is_head(name: &[u8]) -> bool {
-    may_name(name, "HEAD")
+    could_refer_to(name, "HEAD")
 }

@@ -88,7 +88,8 @@ pub struct RestrictedRequest {
 pub struct RestrictedFiles {
     /// Files, folders and links, those with the strictest rules first; then by path.
     pub paths: Vec<PathBuf>,
-    /// The symbolic links that the command may follow, by [`TreeRules::may_follow_link`]. The walk only lists them.
+    /// Symbolic links that a command walking this folder might follow (see [`TreeRules::may_follow_link`]). This walk
+    /// lists them but does not follow them.
     pub links: Vec<PathBuf>,
     /// Whether there are more links than the request allows.
     pub has_more_links: bool,

@@ -86,8 +86,8 @@ impl Programs {
             if !rules.may_restrict() && !enters_links {
                 continue;
             }
-            // Only git skips ignored files but not hidden ones, and git reads a tracked file even if `.gitignore` names
-            // it.
+            // This combination of flags means git: no other program skips ignored files but not hidden ones. Git also
+            // reads tracked files that `.gitignore` names, so they are added.
             if query.filter.skips_ignored && !query.filter.skips_hidden {
                 self.add_restricted_tracked_files(&folder, &rules, &mut restricted).await?;
             }

@@ -31,8 +31,8 @@ pub(super) struct CommitTarget<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) enum NewState<'a> {
-    /// A new file. Its permissions come from the file of the target with the index `permissions_of`, or else from the
-    /// existing file.
+    /// A new file. Takes its permissions from the existing file of target number `permissions_of`, if set, else from
+    /// the file it replaces.
     Content {
         bytes: &'a Bytes,
         mode: FileMode,
@@ -307,12 +307,14 @@ impl CommitTarget<'_> {
         staged: Option<&StagedFile>,
         backup: Option<&CString>,
     ) -> Result<(), Errno> {
-        let is_ours_or_absent = match retry(|| sys.stat_at(folder, &self.name)) {
+        // Nothing of another process may be overwritten or removed. If there is neither a file nor a backup, nothing
+        // needs to be restored.
+        let may_restore = match retry(|| sys.stat_at(folder, &self.name)) {
             Ok(stat) => staged.is_some_and(|staged| staged.identity == FileIdentity::of(&stat)),
             Err(Errno::NOENT) => backup.is_some(),
             Err(errno) => return Err(errno),
         };
-        match (backup, is_ours_or_absent) {
+        match (backup, may_restore) {
             (Some(backup), true) => retry(|| sys.rename(folder, backup, &self.name)),
             (Some(backup), false) => retry(|| sys.unlink(folder, backup)),
             (None, true) => retry(|| sys.unlink(folder, &self.name)),

@@ -62,7 +62,7 @@ fn describe_mechanisms() -> Result<String, String> {
 /// Finds out by trial which kind of mount namespace can be created.
 fn namespace_owner() -> io::Result<NamespaceOwner> {
     let ids = IdMaps::of_this_process();
-    // The child can only report its exit, so each kind is tried in a separate child.
+    // A child reports only success or failure, not which kind worked, so each kind gets its own child.
     let as_root = || syscalls::unshare(UnshareFlags::NEWNS).and_then(|()| make_mounts_private());
     if syscalls::try_in_child(as_root).is_ok() {
         return Ok(NamespaceOwner::Root);

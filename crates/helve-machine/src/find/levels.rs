@@ -103,8 +103,8 @@ impl Visitor for EntryVisitor {
     }
 }
 
-/// Counts the entries that are not listed themselves, separately for each listed folder that they are below. A counter
-/// is called a section: each listed folder has one, and section 0 counts the rest of the tree.
+/// Counts the entries that are not listed themselves, separately for each listed folder that they are below. Each
+/// listed folder has a counter, and counter 0 is for the rest of the tree.
 fn count_rest(
     tree: &Arc<PreparedTree>,
     options: WalkOptions,
@@ -112,19 +112,19 @@ fn count_rest(
     entries: Vec<TreeEntry>,
 ) -> Result<(Vec<FoundFile>, SearchCounts), MachineError> {
     let folders = entries.iter().filter(|entry| entry.kind == ListedKind::Folder);
-    let sections: HashMap<Box<[u8]>, usize> =
+    let counters: HashMap<Box<[u8]>, usize> =
         folders.enumerate().map(|(at, entry)| (entry.path.clone(), at + 1)).collect();
-    let sections = Arc::new(sections);
+    let counters = Arc::new(counters);
     let results: Vec<Arc<Mutex<Vec<FileCount>>>> = (0..walk::thread_count())
-        .map(|_| Arc::new(Mutex::new(vec![FileCount::default(); sections.len() + 1])))
+        .map(|_| Arc::new(Mutex::new(vec![FileCount::default(); counters.len() + 1])))
         .collect();
     let visitor = |result: &Arc<Mutex<Vec<FileCount>>>| CountVisitor {
-        sections: sections.clone(),
+        counters: counters.clone(),
         result: result.clone(),
     };
     let WalkOutcome { skipped, ended, .. } =
         walk::walk(tree, options, stop, results.iter().map(visitor).collect())?;
-    let mut sums = vec![FileCount::default(); sections.len() + 1];
+    let mut sums = vec![FileCount::default(); counters.len() + 1];
     for result in &results {
         for (sum, amount) in sums.iter_mut().zip(result.lock().iter()) {
             sum.files += amount.files;
@@ -134,18 +134,18 @@ fn count_rest(
     let files = sums.iter().map(|sum| sum.files).sum();
     for entry in &entries {
         let parent = entry.path.iter().rposition(|byte| *byte == b'/').map(|at| &entry.path[..at]);
-        let section = parent.and_then(|parent| sections.get(parent)).copied().unwrap_or(0);
+        let counter = parent.and_then(|parent| counters.get(parent)).copied().unwrap_or(0);
         // An entry that vanished between the two walks may be listed but not counted.
         let unlisted = match entry.kind {
-            ListedKind::File => &mut sums[section].files,
-            ListedKind::Folder => &mut sums[section].folders,
+            ListedKind::File => &mut sums[counter].files,
+            ListedKind::Folder => &mut sums[counter].folders,
         };
         *unlisted = unlisted.saturating_sub(1);
     }
     let mut counts = file_counts(files, skipped, ended);
     counts.not_listed = sums[0];
     let found = entries.into_iter().map(|entry| FoundFile {
-        not_listed: sections.get(&entry.path).map_or(FileCount::default(), |at| sums[*at]),
+        not_listed: counters.get(&entry.path).map_or(FileCount::default(), |at| sums[*at]),
         kind: match entry.kind {
             ListedKind::File => FileKind::File,
             ListedKind::Folder => FileKind::Folder,
@@ -157,21 +157,21 @@ fn count_rest(
 }
 
 struct CountVisitor {
-    sections: Arc<HashMap<Box<[u8]>, usize>>,
+    counters: Arc<HashMap<Box<[u8]>, usize>>,
     result: Arc<Mutex<Vec<FileCount>>>,
 }
 
 impl Visitor for CountVisitor {
     fn file(&mut self, entry: &WalkEntry<'_>) -> VisitEnd {
-        self.result.lock()[entry.section].files += 1;
+        self.result.lock()[entry.counter].files += 1;
         VisitEnd::Complete
     }
 
     fn folder(&mut self, entry: &WalkEntry<'_>) {
-        self.result.lock()[entry.section].folders += 1;
+        self.result.lock()[entry.counter].folders += 1;
     }
 
-    fn section(&self, path: &[u8], section: usize) -> usize {
-        self.sections.get(path).copied().unwrap_or(section)
+    fn counter(&self, path: &[u8], folder_counter: usize) -> usize {
+        self.counters.get(path).copied().unwrap_or(folder_counter)
     }
 }

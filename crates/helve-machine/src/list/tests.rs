@@ -52,11 +52,11 @@ fn entries_are_sorted_and_have_their_kinds() {
             .hidden File
             B Folder
             a File
-            dead DeadLink
+            dead UnfollowedLink
             fifo Fifo
-            loop DeadLink
+            loop UnfollowedLink
             socket Socket
-            through-file DeadLink
+            through-file UnfollowedLink
             to-device Device
             to-file File
             to-folder Folder

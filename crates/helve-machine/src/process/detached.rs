@@ -30,9 +30,9 @@ pub(super) async fn start(
     spawn: &Spawn,
 ) -> Result<(), SpawnError> {
     let keeper = settings.keeper.clone().map_err(SpawnError::NoKeeper)?;
-    let records = settings.records.clone();
-    let job =
-        Job { keeper: keeper.clone(), records, id: id.clone(), spawn: spawn.clone() }.encode()?;
+    let records_folder = settings.records_folder.clone();
+    let job = Job { keeper: keeper.clone(), records_folder, id: id.clone(), spawn: spawn.clone() }
+        .encode()?;
     let mut detached = keeper;
     detached.arguments.push(DETACHED.into());
     let mut socket = keeper_client::launch(detached).await?;
@@ -73,8 +73,8 @@ fn receive(requester: &mut UnixStream) -> io::Result<Job> {
 }
 
 async fn serve(requester: UnixStream, job: Job) {
-    let Job { keeper, records, id, spawn } = job;
-    let programs = LocalProcesses::new(ProcessSettings::new(keeper, records));
+    let Job { keeper, records_folder, id, spawn } = job;
+    let programs = LocalProcesses::new(ProcessSettings::new(keeper, records_folder));
     let started = programs.shared.spawn_as(id.clone(), &spawn, RecordLifetime::Retained).await;
     let program = programs.shared.table.lock().find(&id);
     if let Some(program) = &program {

@@ -35,7 +35,7 @@ pub(super) struct Program {
     pub(super) id: ProcessId,
     pub(super) about: ProcessInfo,
     warden: Pid,
-    /// Unknown if the warden was killed before it reported it.
+    /// `None` if the warden was killed before it reported the pid.
     pid: Option<Pid>,
     pub(super) spool: Option<PathBuf>,
     pub(super) began: Instant,
@@ -70,7 +70,9 @@ struct ReceivedOutput {
 struct LiveHandles {
     link: Arc<UnixStream>,
     warden: WardenUse,
-    source: Arc<AsyncFd<OwnedFd>>,
+    /// Where the program's output is read: the read end of a pipe, or the controlling side of a terminal, which also
+    /// takes input.
+    output_fd: Arc<AsyncFd<OwnedFd>>,
 }
 
 /// Whether a warden can be used for another program.
@@ -104,6 +106,8 @@ pub(super) struct ProgramStatus {
 }
 
 impl ProgramStatus {
+    /// Whether the program itself has ended and everything that it wrote was received. Processes that it started may
+    /// keep running and writing; waiting for them could take forever.
     pub(super) fn has_ended(&self) -> bool {
         self.state != ProcessState::Running
             && (self.is_own_output_complete || self.may_report_end())
@@ -130,7 +134,7 @@ impl Program {
         id: ProcessId,
         (warden, pid): (WardenLink, Option<Pid>),
         spawn: &Spawn,
-        source: Arc<AsyncFd<OwnedFd>>,
+        output_fd: Arc<AsyncFd<OwnedFd>>,
     ) -> Arc<Program> {
         let now = Instant::now();
         let status = ProgramStatus {
@@ -166,7 +170,7 @@ impl Program {
             live: Mutex::new(Some(LiveHandles {
                 link: Arc::new(warden.link),
                 warden: WardenUse::Busy,
-                source,
+                output_fd,
             })),
         })
     }
@@ -329,6 +333,6 @@ impl Program {
     /// Returns the terminal to type into, while the program is alive.
     pub(super) fn terminal(&self) -> Option<Arc<AsyncFd<OwnedFd>>> {
         let live = self.live.lock();
-        live.as_ref().filter(|_| self.is_terminal).map(|live| live.source.clone())
+        live.as_ref().filter(|_| self.is_terminal).map(|live| live.output_fd.clone())
     }
 }

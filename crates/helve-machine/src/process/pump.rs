@@ -32,7 +32,7 @@ const SILENCE_TIMEOUT: Duration = Duration::from_millis(20);
 const MAX_TURN: Duration = Duration::from_millis(40);
 
 pub(super) struct Pump {
-    source: Arc<AsyncFd<OwnedFd>>,
+    output_fd: Arc<AsyncFd<OwnedFd>>,
     filter: TerminalFilter,
     redactor: Option<Redactor>,
     spool: SpoolWriter,
@@ -57,13 +57,13 @@ enum ReadOutcome {
 
 impl Pump {
     pub(super) fn new(
-        source: Arc<AsyncFd<OwnedFd>>,
+        output_fd: Arc<AsyncFd<OwnedFd>>,
         policy: &OutputPolicy,
         program: Arc<Program>,
     ) -> Self {
         let redactor = (!policy.secrets.is_empty()).then(|| Redactor::new(&policy.secrets));
         Pump {
-            source,
+            output_fd,
             filter: TerminalFilter::new(),
             redactor,
             spool: SpoolWriter::new(policy.spool.clone()),
@@ -97,9 +97,9 @@ impl Pump {
     }
 
     async fn next(&mut self) -> ReadOutcome {
-        let (source, program) = (self.source.clone(), self.program.clone());
+        let (output_fd, program) = (self.output_fd.clone(), self.program.clone());
         tokio::select! {
-            ready = source.readable() => {
+            ready = output_fd.readable() => {
                 let Ok(mut ready) = ready else { return ReadOutcome::End };
                 let outcome = self.read_once();
                 if outcome == ReadOutcome::Empty {
@@ -125,9 +125,9 @@ impl Pump {
                 ReadOutcome::Data | ReadOutcome::Full => {}
                 ReadOutcome::End => return (self, ReadOutcome::End),
                 ReadOutcome::Empty => {
-                    let mut source = [PollFd::new(self.source.get_ref(), PollFlags::IN)];
+                    let mut polled = [PollFd::new(self.output_fd.get_ref(), PollFlags::IN)];
                     let timeout = Timespec::try_from(SILENCE_TIMEOUT).ok();
-                    if !poll(&mut source, timeout.as_ref()).is_ok_and(|ready| ready > 0) {
+                    if !poll(&mut polled, timeout.as_ref()).is_ok_and(|ready| ready > 0) {
                         return (self, ReadOutcome::Empty);
                     }
                 }
@@ -140,8 +140,8 @@ impl Pump {
         self.raw.clear();
         self.raw.reserve(READ_BYTES);
         self.program.begin_read();
-        let source = self.source.get_ref();
-        let read = rustix::io::read(source, rustix::buffer::spare_capacity(&mut self.raw));
+        let output_fd = self.output_fd.get_ref();
+        let read = rustix::io::read(output_fd, rustix::buffer::spare_capacity(&mut self.raw));
         let outcome = match read {
             Ok(1..) => {
                 self.last_received = Instant::now();

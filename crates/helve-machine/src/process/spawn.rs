@@ -64,7 +64,7 @@ impl SharedProcesses {
 
     /// Checks the limit for detached programs. They are counted by their records, whichever Helve started them.
     async fn check_detached_limit(&self) -> Result<(), SpawnError> {
-        let folder = self.settings.records.clone();
+        let folder = self.settings.records_folder.clone();
         let running = blocking(move || {
             ProgramRecord::all(&folder).iter().filter(|record| !record.has_all_ended).count()
         });
@@ -94,12 +94,15 @@ impl SharedProcesses {
         pipes: Option<(OwnedFd, OwnedFd)>,
     ) -> Result<(), SpawnError> {
         let permit = StartPermit::wait(self).await?;
-        let (source, output) = open_output(request.stdin).map_err(SpawnError::from_io_error)?;
-        let source = Arc::new(sys::register_async(source).map_err(SpawnError::from_io_error)?);
-        let warden = self.client.start(request, ProgramHandles { output, pipes }).await?;
-        let program = Program::new(id, warden, request, source.clone());
-        let pump = Pump::new(source, &request.output, program.clone());
-        let record = RecordSettings { folder: self.settings.records.clone(), lifetime };
+        let (output_fd, program_end) =
+            open_output(request.stdin).map_err(SpawnError::from_io_error)?;
+        let output_fd =
+            Arc::new(sys::register_async(output_fd).map_err(SpawnError::from_io_error)?);
+        let handles = ProgramHandles { output: program_end, pipes };
+        let warden = self.client.start(request, handles).await?;
+        let program = Program::new(id, warden, request, output_fd.clone());
+        let pump = Pump::new(output_fd, &request.output, program.clone());
+        let record = RecordSettings { folder: self.settings.records_folder.clone(), lifetime };
         let (monitor, client) = (program.clone().monitor(pump, record), self.client.clone());
         let monitor = tokio::spawn(async move {
             if let Some(warden) = monitor.await {
@@ -164,25 +167,25 @@ impl FromIoError for SpawnError {
 
 /// Creates the pipe or terminal for a program's output: the end to read from, and the program's end.
 fn open_output(stdin: Stdin) -> io::Result<(OwnedFd, OwnedFd)> {
-    let (source, output) = match stdin {
+    let (output_fd, program_end) = match stdin {
         Stdin::Closed | Stdin::Pipe => {
-            let (source, output) = pipe_with(PipeFlags::CLOEXEC)?;
+            let (output_fd, program_end) = pipe_with(PipeFlags::CLOEXEC)?;
             // If this fails, reading is only slower.
-            pump::enlarge_pipe(&source).ok();
-            (source, output)
+            pump::enlarge_pipe(&output_fd).ok();
+            (output_fd, program_end)
         }
         Stdin::Terminal { rows, columns } => {
             let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-            let source = rustix::pty::openpt(flags)?;
-            rustix::pty::unlockpt(&source)?;
-            let output = rustix::pty::ioctl_tiocgptpeer(&source, flags)?;
+            let output_fd = rustix::pty::openpt(flags)?;
+            rustix::pty::unlockpt(&output_fd)?;
+            let program_end = rustix::pty::ioctl_tiocgptpeer(&output_fd, flags)?;
             let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
-            rustix::termios::tcsetwinsize(&source, size)?;
-            (source, output)
+            rustix::termios::tcsetwinsize(&output_fd, size)?;
+            (output_fd, program_end)
         }
     };
-    rustix::io::ioctl_fionbio(&source, true)?;
-    Ok((source, output))
+    rustix::io::ioctl_fionbio(&output_fd, true)?;
+    Ok((output_fd, program_end))
 }
 
 /// Returns a random id of eight letters and digits.

@@ -17,7 +17,7 @@ pub(crate) struct Globs {
     has_includes: bool,
     has_excludes: bool,
     /// For each glob that includes files, its leading folders without wildcards; files elsewhere cannot match. Empty if
-    /// any folder may match. Empty if any folder may match.
+    /// any folder may match.
     prefixes: Vec<Vec<u8>>,
 }
 

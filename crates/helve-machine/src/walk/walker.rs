@@ -40,7 +40,7 @@ impl WorkItem {
             path: Box::default(),
             rules: tree.rules.clone(),
             depth: 0,
-            section: 0,
+            counter: 0,
             is_ignored: false,
         })
     }
@@ -53,7 +53,7 @@ impl WorkItem {
                 depth: 1 + memchr::memchr_iter(b'/', &entry.path).count(),
                 path: entry.path,
                 rules: tree.rules.clone(),
-                section: 0,
+                counter: 0,
                 is_ignored: true,
             }),
         }
@@ -66,7 +66,7 @@ pub(super) struct FolderItem {
     /// The rules of the parent folder.
     rules: IgnoreRules,
     depth: usize,
-    section: usize,
+    counter: usize,
     is_ignored: bool,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct FolderItem {
 pub(super) struct FileBatch {
     folder: Arc<OwnedFd>,
     path: Arc<[u8]>,
-    section: usize,
+    counter: usize,
     names: Vec<Box<CStr>>,
 }
 
@@ -147,12 +147,12 @@ impl<V: Visitor> Walker<V> {
                 folder.rules.inside(opened.as_fd(), absolute, self.names.markers)
             }
         };
-        let section = self.visitor.section(&folder.path, folder.section);
-        let folders = self.classify(folder, &opened, &rules, section);
+        let counter = self.visitor.counter(&folder.path, folder.counter);
+        let folders = self.classify(folder, &opened, &rules, counter);
         if !folders.is_empty() {
             queue.add(folders.into_iter().rev().map(WorkItem::Folder));
         }
-        self.visit_files(opened, folder, section, queue);
+        self.visit_files(opened, folder, counter, queue);
     }
 
     /// Decides what to do with every entry of a folder. Stores the files to visit and returns the folders to walk.
@@ -161,7 +161,7 @@ impl<V: Visitor> Walker<V> {
         folder: &FolderItem,
         opened: &OwnedFd,
         rules: &IgnoreRules,
-        section: usize,
+        counter: usize,
     ) -> Vec<FolderItem> {
         let mut folders = Vec::new();
         self.files.clear();
@@ -184,7 +184,7 @@ impl<V: Visitor> Walker<V> {
                 Decision::Enter { is_ignored } => {
                     let (parent, name) = (opened.as_fd(), names.name(*entry));
                     let path = &self.path[self.tree.base.len() + 1..];
-                    self.visitor.folder(&WalkEntry { parent, name, path, section });
+                    self.visitor.folder(&WalkEntry { parent, name, path, counter });
                     if folder.depth + 1 >= self.max_depth {
                         self.skipped.unreadable.folders += u64::from(self.max_depth == MAX_DEPTH);
                         continue;
@@ -193,14 +193,14 @@ impl<V: Visitor> Walker<V> {
                         path: self.relative_path().into(),
                         rules: rules.clone(),
                         depth: folder.depth + 1,
-                        section,
+                        counter,
                         is_ignored,
                     });
                 }
                 Decision::Skip if entry.kind == FileType::Symlink && !self.is_hidden(name) => {
                     let (parent, name) = (opened.as_fd(), names.name(*entry));
                     let path = &self.path[self.tree.base.len() + 1..];
-                    self.visitor.link(&WalkEntry { parent, name, path, section });
+                    self.visitor.link(&WalkEntry { parent, name, path, counter });
                 }
                 Decision::Skip => {}
             }
@@ -298,7 +298,7 @@ impl<V: Visitor> Walker<V> {
         &mut self,
         opened: OwnedFd,
         folder: &FolderItem,
-        section: usize,
+        counter: usize,
         queue: &WorkQueue<WorkItem>,
     ) {
         let names = std::mem::take(&mut self.names);
@@ -310,11 +310,11 @@ impl<V: Visitor> Walker<V> {
             queue.add(other_files.chunks(BATCH_FILES).map(|batch| {
                 let names = batch.iter().map(|entry| names.name(*entry).into()).collect();
                 let (folder, path) = (opened.clone(), path.clone());
-                WorkItem::Files(FileBatch { folder, path, section, names })
+                WorkItem::Files(FileBatch { folder, path, counter, names })
             }));
         }
         for entry in own_files {
-            if self.visit(opened.as_fd(), names.name(*entry), section) == VisitEnd::Interrupted {
+            if self.visit(opened.as_fd(), names.name(*entry), counter) == VisitEnd::Interrupted {
                 queue.mark_interrupted();
                 break;
             }
@@ -326,7 +326,7 @@ impl<V: Visitor> Walker<V> {
     fn visit_batch(&mut self, files: &FileBatch, queue: &WorkQueue<WorkItem>) {
         self.set_path(&files.path);
         for name in &files.names {
-            if self.visit(files.folder.as_fd(), name, files.section) == VisitEnd::Interrupted {
+            if self.visit(files.folder.as_fd(), name, files.counter) == VisitEnd::Interrupted {
                 return queue.mark_interrupted();
             }
         }
@@ -349,7 +349,7 @@ impl<V: Visitor> Walker<V> {
         }
     }
 
-    fn visit(&mut self, parent: BorrowedFd<'_>, name: &CStr, section: usize) -> VisitEnd {
+    fn visit(&mut self, parent: BorrowedFd<'_>, name: &CStr, counter: usize) -> VisitEnd {
         if self.stop.should_stop() {
             return VisitEnd::Interrupted;
         }
@@ -360,7 +360,7 @@ impl<V: Visitor> Walker<V> {
         self.path.extend_from_slice(name.to_bytes());
         let start = (self.tree.base.len() + 1).min(self.path.len());
         let path = &self.path[start..];
-        let visit_end = self.visitor.file(&WalkEntry { parent, name, path, section });
+        let visit_end = self.visitor.file(&WalkEntry { parent, name, path, counter });
         self.path.truncate(parent_len);
         visit_end
     }

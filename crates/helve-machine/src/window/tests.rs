@@ -12,7 +12,7 @@ use super::*;
 use crate::LocalMachine;
 use crate::fixture::{folder, place, run};
 
-const ALL: WindowRequest = WindowRequest {
+const DEFAULT_WINDOW: WindowRequest = WindowRequest {
     first: 1,
     lines: 2_000,
     line_bytes: 2_000,
@@ -50,7 +50,7 @@ fn check(content: &[u8], request: WindowRequest, expected: &[&str]) {
 
 #[test]
 fn lines_after_the_window_are_counted() {
-    let one = WindowRequest { lines: 1, ..ALL };
+    let one = WindowRequest { lines: 1, ..DEFAULT_WINDOW };
     for (content, later) in [
         ("", Some(0)),
         ("a", Some(0)),
@@ -73,24 +73,24 @@ fn lines_after_the_window_are_counted() {
 
 #[test]
 fn small_files_are_read_completely() {
-    check(b"", ALL, &[]);
-    check(b"a\r\nb", ALL, &["a", "b"]);
-    check(b"\xff\xfea\0\r\0\n\0\xe9\0\n\0", ALL, &["a", "é"]);
-    check(b"\xfe\xff\0a\0\n\0b", WindowRequest { first: 2, ..ALL }, &["b"]);
-    check("\u{feff}a\n".as_bytes(), ALL, &["a"]);
-    check(b"\xef\xbb", ALL, &["\u{fffd}"]);
-    check(b"a\rb\rc", WindowRequest { first: 2, ..ALL }, &["b", "c"]);
-    check(b"\xff\xfea\0\r\0b\0", ALL, &["a", "b"]);
+    check(b"", DEFAULT_WINDOW, &[]);
+    check(b"a\r\nb", DEFAULT_WINDOW, &["a", "b"]);
+    check(b"\xff\xfea\0\r\0\n\0\xe9\0\n\0", DEFAULT_WINDOW, &["a", "é"]);
+    check(b"\xfe\xff\0a\0\n\0b", WindowRequest { first: 2, ..DEFAULT_WINDOW }, &["b"]);
+    check("\u{feff}a\n".as_bytes(), DEFAULT_WINDOW, &["a"]);
+    check(b"\xef\xbb", DEFAULT_WINDOW, &["\u{fffd}"]);
+    check(b"a\rb\rc", WindowRequest { first: 2, ..DEFAULT_WINDOW }, &["b", "c"]);
+    check(b"\xff\xfea\0\r\0b\0", DEFAULT_WINDOW, &["a", "b"]);
 }
 
 #[test]
 fn block_boundaries_may_fall_anywhere() {
     for length in [BLOCK_BYTES - 2, BLOCK_BYTES - 1, BLOCK_BYTES, BLOCK_BYTES + 1] {
         let content = format!("{}\r\nlast", "é".repeat(length / 2) + &"x".repeat(length % 2));
-        check(content.as_bytes(), WindowRequest { first: 2, ..ALL }, &["last"]);
+        check(content.as_bytes(), WindowRequest { first: 2, ..DEFAULT_WINDOW }, &["last"]);
         let root = folder();
         fs::write(root.path().join("f"), &content).unwrap();
-        let window_lines = read_window(root.path(), "f", ALL).unwrap();
+        let window_lines = read_window(root.path(), "f", DEFAULT_WINDOW).unwrap();
         assert_eq!(
             window_lines.lines[0],
             helve_core::machine::LineSpan { end: 2_000, skipped: length as u64 - 2_000 }
@@ -107,14 +107,17 @@ fn a_window_in_a_million_lines_is_found() {
         content += &format!("line {n}\n");
     }
     fs::write(root.path().join("f"), &content).unwrap();
-    let last = read_window(root.path(), "f", WindowRequest { first: 998_001, ..ALL }).unwrap();
+    let last =
+        read_window(root.path(), "f", WindowRequest { first: 998_001, ..DEFAULT_WINDOW }).unwrap();
     assert_eq!((last.lines.len(), last.lines_read, last.has_more), (2_000, 1_000_000, false));
     assert_eq!(texts(&last)[0], "line 998001");
     assert_eq!(texts(&last)[1_999], "line 1000000");
-    let next = read_window(root.path(), "f", WindowRequest { first: 1_000_001, ..ALL }).unwrap();
+    let next = read_window(root.path(), "f", WindowRequest { first: 1_000_001, ..DEFAULT_WINDOW })
+        .unwrap();
     assert_eq!((next.lines.len(), next.lines_read, next.has_more), (0, 1_000_000, false));
     let middle =
-        read_window(root.path(), "f", WindowRequest { first: 500_000, lines: 1, ..ALL }).unwrap();
+        read_window(root.path(), "f", WindowRequest { first: 500_000, lines: 1, ..DEFAULT_WINDOW })
+            .unwrap();
     assert_eq!((texts(&middle), middle.has_more), (vec!["line 500000".to_owned()], true));
 }
 
@@ -134,8 +137,8 @@ fn a_gigabyte_file_needs_little_memory() {
     file.set_len(GIGABYTE - 5).unwrap();
     fs::File::options().append(true).open(&path).unwrap().write_all(b"\nlast").unwrap();
     let before = peak_memory();
-    let all = read_window(root.path(), "f", ALL).unwrap();
-    let last = read_window(root.path(), "f", WindowRequest { first: 3, ..ALL }).unwrap();
+    let all = read_window(root.path(), "f", DEFAULT_WINDOW).unwrap();
+    let last = read_window(root.path(), "f", WindowRequest { first: 3, ..DEFAULT_WINDOW }).unwrap();
     let grown = peak_memory() - before;
     assert_eq!(
         all.each().map(|(line, skipped)| line.len() as u64 + skipped).collect::<Vec<_>>(),
@@ -154,7 +157,7 @@ fn a_large_utf16_file_needs_little_memory() {
     file.write_all(&b"b\0".repeat(SAMPLE_BYTES)).unwrap();
     file.set_len(GIGABYTE / 16).unwrap();
     let before = peak_memory();
-    let window_lines = read_window(root.path(), "f", ALL).unwrap();
+    let window_lines = read_window(root.path(), "f", DEFAULT_WINDOW).unwrap();
     assert_eq!(
         (window_lines.lines_read, window_lines.lines[1].skipped),
         (2, GIGABYTE / 32 - 3 - 2_000)
@@ -167,7 +170,7 @@ fn an_expired_timeout_is_an_error() {
     let root = folder();
     fs::File::create(root.path().join("f")).unwrap().set_len(GIGABYTE * 64).unwrap();
     let timeout = Duration::from_millis(20);
-    let result = read_window(root.path(), "f", WindowRequest { timeout, ..ALL });
+    let result = read_window(root.path(), "f", WindowRequest { timeout, ..DEFAULT_WINDOW });
     assert_eq!(result, Err(MachineError::TimedOut(timeout)));
 }
 
@@ -179,7 +182,8 @@ fn bytes_added_after_opening_are_not_read() {
     let (opened, stat) = open::file(&place(root.path(), "f")).unwrap();
     fs::File::options().append(true).open(&path).unwrap().write_all(b"b\nc\n").unwrap();
     let window_lines =
-        read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Cancellation::never()).unwrap();
+        read(opened, u64::try_from(stat.st_size).unwrap(), DEFAULT_WINDOW, &Cancellation::never())
+            .unwrap();
     assert_eq!(texts(&window_lines), ["a", "b"]);
     assert_eq!((window_lines.lines_read, window_lines.has_more, window_lines.size), (2, false, 3));
 }
@@ -192,7 +196,8 @@ fn a_file_that_shrinks_ends_early() {
     let (opened, stat) = open::file(&place(root.path(), "f")).unwrap();
     fs::File::options().write(true).open(&path).unwrap().set_len(3).unwrap();
     let window_lines =
-        read(opened, u64::try_from(stat.st_size).unwrap(), ALL, &Cancellation::never()).unwrap();
+        read(opened, u64::try_from(stat.st_size).unwrap(), DEFAULT_WINDOW, &Cancellation::never())
+            .unwrap();
     assert_eq!(
         (texts(&window_lines).len(), window_lines.has_more, window_lines.size),
         (2, false, 6)
@@ -213,7 +218,8 @@ fn a_file_may_be_written_during_reading() {
         });
         for _ in 0..10 {
             let window_lines =
-                read_window(root.path(), "f", WindowRequest { first: u64::MAX, ..ALL }).unwrap();
+                read_window(root.path(), "f", WindowRequest { first: u64::MAX, ..DEFAULT_WINDOW })
+                    .unwrap();
             // The size may be taken in the middle of a write.
             assert_eq!(window_lines.lines_read, window_lines.size.div_ceil(5));
         }
@@ -223,11 +229,14 @@ fn a_file_may_be_written_during_reading() {
 #[test]
 fn files_without_a_size_are_read() {
     let proc = Path::new("/proc/self");
-    let status = read_window(proc, "status", ALL).unwrap();
+    let status = read_window(proc, "status", DEFAULT_WINDOW).unwrap();
     assert!(texts(&status)[0].starts_with("Name:\t"));
     assert!(status.lines_read > 10 && !status.has_more && status.size > 100);
-    assert_eq!(read_window(proc, "fd", ALL), Err(MachineError::NotAFile(FileKind::Folder)));
-    assert_eq!(read_window(proc, "exe", ALL), Err(MachineError::PathChanged));
+    assert_eq!(
+        read_window(proc, "fd", DEFAULT_WINDOW),
+        Err(MachineError::NotAFile(FileKind::Folder))
+    );
+    assert_eq!(read_window(proc, "exe", DEFAULT_WINDOW), Err(MachineError::PathChanged));
 }
 
 #[test]
@@ -237,13 +246,16 @@ fn only_regular_files_are_read() {
     rustix::fs::mkfifoat(rustix::fs::CWD, root.path().join("fifo"), rustix::fs::Mode::RUSR)
         .unwrap();
     assert_eq!(
-        read_window(root.path(), "folder", ALL),
+        read_window(root.path(), "folder", DEFAULT_WINDOW),
         Err(MachineError::NotAFile(FileKind::Folder))
     );
-    assert_eq!(read_window(root.path(), "fifo", ALL), Err(MachineError::NotAFile(FileKind::Fifo)));
-    assert_eq!(read_window(root.path(), "gone", ALL), Err(MachineError::NotFound));
     assert_eq!(
-        read_window(Path::new("/dev"), "zero", ALL),
+        read_window(root.path(), "fifo", DEFAULT_WINDOW),
+        Err(MachineError::NotAFile(FileKind::Fifo))
+    );
+    assert_eq!(read_window(root.path(), "gone", DEFAULT_WINDOW), Err(MachineError::NotFound));
+    assert_eq!(
+        read_window(Path::new("/dev"), "zero", DEFAULT_WINDOW),
         Err(MachineError::NotAFile(FileKind::Device))
     );
 }

@@ -527,7 +527,7 @@ proptest! {
 }
 
 #[test]
-fn the_option_allow_does_not_suffice_against_rules_with_narrower_patterns() {
+fn the_allow_option_does_not_override_rules_with_narrower_patterns() {
     let user = |pattern: &str| Rule::new("edit", pattern, Action::Ask, Source::Program);
     for (rules, subject, expected) in [
         (vec![], "src/main.rs", true),

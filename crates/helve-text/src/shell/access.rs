@@ -201,7 +201,7 @@ impl Walker<'_> {
     ) -> bool {
         let expands = matches!(kind, AccessKind::Expand | AccessKind::ExpandAgain);
         let may_read = matches!(kind, AccessKind::MaybeRead | AccessKind::PassedToUnknown);
-        let is_same_dir = self.search.result_dirs == state.dirs;
+        let is_same_dir = self.find_results.result_dirs == state.dirs;
         match value {
             DynamicKind::Pipe => true,
             DynamicKind::Number | DynamicKind::Commit => {

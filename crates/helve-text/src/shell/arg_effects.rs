@@ -112,7 +112,7 @@ fn apply_role(
             add_dir(value, state);
         }
         ArgRole::Variable => {
-            walker.note_read_variable(call, argument);
+            walker.remember_read_variable(call, argument);
             builtins::assign_unknown(walker, value, state);
         }
         ArgRole::Script => record_script(walker, (argument.word, value), state, call.run),

@@ -20,7 +20,7 @@ pub(super) struct ParsedArgs {
     /// The one-letter flags with a value in the same word.
     pub(super) attached_value_flags: String,
     /// Indices of words that make the command act on more than its operands.
-    pub(super) widening_words: Vec<usize>,
+    pub(super) scope_widening_words: Vec<usize>,
     pub(super) spec: &'static ProgramSpec,
     /// Number of words that become operands.
     pub(super) operand_count: usize,
@@ -80,7 +80,7 @@ pub(super) fn parse_args(words: &[Word], name: &str) -> Option<ParsedArgs> {
             flags: Vec::new(),
             flag_clusters: Vec::new(),
             attached_value_flags: String::new(),
-            widening_words: Vec::new(),
+            scope_widening_words: Vec::new(),
             spec,
             operand_count: 0,
         },
@@ -380,7 +380,7 @@ impl ArgParser<'_> {
             self.parsed.roles[at] = WordRole::Script;
         }
         if role == ArgRole::Refspec && self.words[at].literal().is_some_and(pushes_to_other_name) {
-            self.parsed.widening_words.push(at);
+            self.parsed.scope_widening_words.push(at);
         }
         self.push_operand(role, at);
     }

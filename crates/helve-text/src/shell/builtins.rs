@@ -130,8 +130,8 @@ fn push_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut She
     }
     change_dir(walker, words, run, state);
     state.stack = stack.clone().filter(|stack| stack.len() == 1);
-    if let Some(if_cd_succeeds) = &mut state.if_cd_succeeds {
-        if_cd_succeeds.stack = stack;
+    if let Some(state_if_cd_succeeds) = &mut state.state_if_cd_succeeds {
+        state_if_cd_succeeds.stack = stack;
     }
 }
 
@@ -152,7 +152,7 @@ fn pop_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut Shel
 fn change_dir(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &mut ShellState) {
     let before = state.dirs.clone();
     let after = new_dir(walker, words, run, state);
-    state.if_cd_succeeds = Some(StateAfterSuccessfulCd {
+    state.state_if_cd_succeeds = Some(StateAfterSuccessfulCd {
         dirs: after.clone(),
         previous: before.clone(),
         stack: state.stack.clone(),

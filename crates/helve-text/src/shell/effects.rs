@@ -50,7 +50,7 @@ impl Walker<'_> {
                     // The output becomes words of the command. They may be paths that `find` printed.
                     let output = self.known_output.take();
                     if let Some(output) = &output {
-                        self.search = output.search.clone();
+                        self.find_results = output.search.clone();
                     }
                     self.record_printed_names(output.as_ref(), state);
                     self.substitution_output = output.filter(|_| is_single_pipeline(body));
@@ -174,7 +174,7 @@ impl Walker<'_> {
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        let outer_search = self.search.clone();
+        let outer_find_results = self.find_results.clone();
         for assignment in &simple.assignments {
             match &assignment.value {
                 AssignValue::Text(raw) => self.walk_pieces(&raw.pieces, &raw.shown, state),
@@ -212,16 +212,16 @@ impl Walker<'_> {
             word.unquoted_text().is_some_and(|it| matches!(it, "mapfile" | "readarray" | "read"))
         };
         if simple.words.first().is_some_and(|word| !assigns(word)) {
-            self.search = outer_search;
+            self.find_results = outer_find_results;
         }
         if simple.redirects.iter().all(Redirect::cannot_fail) {
             *state = after;
         } else {
-            // `join` clears `if_cd_succeeds`, which only matters for a command after `&&`. That command does not run if
-            // a redirect fails.
-            let if_cd_succeeds = after.if_cd_succeeds.clone();
+            // `join` would clear `state_if_cd_succeeds`. It is restored, because it is only used after `&&`, which is
+            // not reached if a redirect fails.
+            let state_if_cd_succeeds = after.state_if_cd_succeeds.clone();
             state.join(&after);
-            state.if_cd_succeeds = if_cd_succeeds;
+            state.state_if_cd_succeeds = state_if_cd_succeeds;
         }
     }
 
@@ -289,7 +289,7 @@ impl Walker<'_> {
     }
 
     fn record_assignment(&mut self, assignment: &Assignment, state: &mut ShellState) {
-        self.note_assignment(assignment, state);
+        self.remember_visible_value(assignment, state);
         let (name, value) = (&assignment.name, assignment.value_after(state));
         let is_file_or_code = variables::may_be_file_or_code(name, value.text());
         if is_file_or_code || variables::affects_programs(name, self.context, self.language) {

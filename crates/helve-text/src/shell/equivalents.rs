@@ -71,7 +71,7 @@ fn equivalents_of(run: &ProgramRun, context: &ShellContext) -> Vec<Words> {
         }
     }
     for words in commands.list.clone() {
-        for equivalent in EQUIVALENTS.with_summary_flags(&words) {
+        for equivalent in EQUIVALENTS.with_combined_flags(&words) {
             commands.push(equivalent);
         }
     }

@@ -20,7 +20,7 @@ pub(super) struct EquivalentTable {
     /// The flags of commands, by the name of the program.
     pub(super) flags: HashMap<String, Vec<CommandFlags>>,
     /// Flags that stand for several words, by the name of the program.
-    summaries: HashMap<String, Vec<SummaryFlag>>,
+    combined_flags: HashMap<String, Vec<CombinedFlag>>,
     /// Lines that could not be parsed. A test checks that there are none.
     pub(super) problems: Vec<&'static str>,
 }
@@ -34,7 +34,7 @@ pub(super) struct CommandFlags {
 }
 
 /// A flag that means the same as several words together: `-D` of `git branch` is `-d -f`.
-struct SummaryFlag {
+struct CombinedFlag {
     /// The program and its subcommands.
     command: Vec<String>,
     flag: String,
@@ -87,8 +87,8 @@ impl EquivalentTable {
                 for command in alternatives(command) {
                     let words = words.split(' ').map(str::to_string).collect();
                     let program = command.first()?.clone();
-                    let summary = SummaryFlag { command, flag: flag.to_string(), words };
-                    self.summaries.entry(program).or_default().push(summary);
+                    let combined = CombinedFlag { command, flag: flag.to_string(), words };
+                    self.combined_flags.entry(program).or_default().push(combined);
                 }
                 Some(())
             }
@@ -134,15 +134,15 @@ impl EquivalentTable {
         equivalents
     }
 
-    /// If the command contains all words that a summary flag stands for, returns it with that flag added: `git branch
+    /// If the command contains all words that a combined flag stands for, returns it with that flag added: `git branch
     /// -d -f x` becomes `git branch -d -f x -D`.
-    pub(super) fn with_summary_flags(&self, words: &Words) -> Vec<Words> {
-        let summaries = self.summaries.get(&program_name(words)).into_iter().flatten();
+    pub(super) fn with_combined_flags(&self, words: &Words) -> Vec<Words> {
+        let combined_flags = self.combined_flags.get(&program_name(words)).into_iter().flatten();
         let has_word = |wanted: &String| words.iter().any(|(word, _)| word == wanted);
-        let matching = summaries.filter(|it| {
+        let matching = combined_flags.filter(|it| {
             it.words.iter().all(has_word) && match_start(words, &it.command).is_some()
         });
-        let add = |it: &SummaryFlag| {
+        let add = |it: &CombinedFlag| {
             words.iter().cloned().chain([(it.flag.clone(), WordRole::Flag)]).collect()
         };
         matching.map(add).collect()

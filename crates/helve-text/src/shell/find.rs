@@ -246,10 +246,10 @@ impl Walker<'_> {
             | AccessKind::FlagOutput
             | AccessKind::Mentioned => return,
         };
-        if self.search.roots.is_empty() {
+        if self.find_results.roots.is_empty() {
             return;
         }
-        let FindSearch { find_dirs, roots, filter, .. } = self.search.clone();
+        let FindSearch { find_dirs, roots, filter, .. } = self.find_results.clone();
         let filter = TreeFilter { links, ..filter };
         let mut state = ShellState::new(self.context);
         state.dirs = find_dirs;

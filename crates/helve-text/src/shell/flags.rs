@@ -97,8 +97,8 @@ impl ArgParser<'_> {
             _ => name,
         };
         self.note_flag(name);
-        if spec.widens.contains(&name) {
-            self.parsed.widening_words.push(at);
+        if spec.scope_widening_flags.contains(&name) {
+            self.parsed.scope_widening_words.push(at);
         }
         match (spec.flag(name), value) {
             (
@@ -155,8 +155,8 @@ impl ArgParser<'_> {
             |flag: &&str| matches!(spec.flag(flag), Some(FlagValue::RiskWithValue(_)));
         let kind = if longer.iter().any(runs) { RiskKind::Runs } else { RiskKind::Unlisted };
         let has_next_value = !has_value && !longer.is_empty() && longer.iter().all(takes_value);
-        if longer.iter().any(|flag| spec.widens.contains(flag)) {
-            self.parsed.widening_words.push(at);
+        if longer.iter().any(|flag| spec.scope_widening_flags.contains(flag)) {
+            self.parsed.scope_widening_words.push(at);
         }
         longer.into_iter().for_each(|flag| self.note_flag(flag));
         self.add_risk(at, name, kind);
@@ -236,7 +236,9 @@ impl ArgParser<'_> {
         for (offset, letter) in letters.char_indices() {
             let flag = format!("-{letter}");
             let rest = &letters[offset + letter.len_utf8()..];
-            let spelled = if offset == 0 { flag.as_str() } else { text };
+            // What a rule must contain to allow the flag. The first flag begins the word, so `-o` suffices for
+            // `-ofile`. Any other flag is only recognizable in the whole word.
+            let text_for_rule = if offset == 0 { flag.as_str() } else { text };
             if rest.is_empty() && offset > 0 {
                 self.parsed.flag_clusters.push(at);
             }
@@ -254,7 +256,7 @@ impl ArgParser<'_> {
                     if let Some(FlagValue::RiskIfAttached(kind)) = value
                         && !is_backup_suffix(rest)
                     {
-                        self.add_risk(at, spelled, kind);
+                        self.add_risk(at, text_for_rule, kind);
                     }
                     let attached = Word::Literal(rest.to_string());
                     return self.push_value(ArgRole::Text, at, attached, &flag);
@@ -267,10 +269,10 @@ impl ArgParser<'_> {
                     return self.enter_module(role, &flag, rest);
                 }
                 Some(FlagValue::Risk(kind)) => {
-                    return self.add_risk(at, spelled, kind);
+                    return self.add_risk(at, text_for_rule, kind);
                 }
                 Some(FlagValue::RiskWithValue(kind)) => {
-                    self.add_risk(at, spelled, kind);
+                    self.add_risk(at, text_for_rule, kind);
                     if rest.is_empty() {
                         self.parse_next_value(ArgRole::Text, &flag);
                     }
@@ -279,9 +281,9 @@ impl ArgParser<'_> {
                 Some(FlagValue::Exec) if rest.is_empty() => {
                     return self.parse_exec_command(&flag);
                 }
-                Some(FlagValue::Exec) => return self.add_risk(at, spelled, RiskKind::Runs),
+                Some(FlagValue::Exec) => return self.add_risk(at, text_for_rule, RiskKind::Runs),
                 Some(FlagValue::Pair(_)) | None => {
-                    return self.add_risk(at, spelled, RiskKind::Unlisted);
+                    return self.add_risk(at, text_for_rule, RiskKind::Unlisted);
                 }
             }
         }

@@ -50,7 +50,7 @@ impl Walker<'_> {
         state: &mut ShellState,
         stdin: &StdinSource,
     ) {
-        let outer_search = self.search.clone();
+        let outer_find_results = self.find_results.clone();
         let words = self.walk_loop_head(name, raw_words, state);
         let words = self.expand_globs(words, state);
         forget_mutations(state, body);
@@ -76,7 +76,7 @@ impl Walker<'_> {
         };
         self.bodies_left = self.bodies_left.saturating_sub(values.len());
         self.walk_loop_bodies(name, values, body, state, stdin);
-        self.search = outer_search;
+        self.find_results = outer_find_results;
     }
 
     pub(super) fn walk_select(
@@ -104,7 +104,7 @@ impl Walker<'_> {
         }
         let raws = raw_words.unwrap_or(&[]);
         let words: Vec<Word> = raws.iter().flat_map(|raw| self.expand(raw, state)).collect();
-        self.note_loop_variable(name, raw_words.is_some().then_some(words.as_slice()));
+        self.remember_loop_variable(name, raw_words.is_some().then_some(words.as_slice()));
         words
     }
 

@@ -118,7 +118,7 @@ pub(super) struct ProgramSpec {
     /// Flags that remove environment variables from the inner command, like `-i` of `env`.
     pub(super) clears_env: Vec<&'static str>,
     /// Flags that make the program act on more than its operands, such as `--tags` of `git push`.
-    pub(super) widens: Vec<&'static str>,
+    pub(super) scope_widening_flags: Vec<&'static str>,
     /// Flags with which the program only reads.
     pub(super) only_reads_with: Vec<&'static str>,
     /// Flags that cancel `only_reads_with` and the property `only_reads`.
@@ -426,7 +426,7 @@ impl ProgramSpec {
             "no-list" => &mut self.no_list,
             "other-dir" => &mut self.other_dir,
             "clears-env" => &mut self.clears_env,
-            "widens" => &mut self.widens,
+            "widens" => &mut self.scope_widening_flags,
             "only-reads-with" => &mut self.only_reads_with,
             "changes-with" => &mut self.changes_with,
             "passes-lines" => &mut self.passes_lines,

@@ -47,7 +47,7 @@ pub(super) struct ShellState {
     /// The directory stack of `pushd`, if known.
     pub(super) stack: Option<Vec<PossibleDirs>>,
     /// Set if the last command was a `cd`: the directories after it succeeded. A command after `&&` starts from these.
-    pub(super) if_cd_succeeds: Option<StateAfterSuccessfulCd>,
+    pub(super) state_if_cd_succeeds: Option<StateAfterSuccessfulCd>,
     /// Whether the script may have set a variable that is not in `variables`.
     pub(super) has_untracked: bool,
     /// The language of the shell that has this state.
@@ -81,7 +81,7 @@ impl ShellState {
             dirs: Some(vec![context.cwd.clone()]),
             previous: None,
             stack: Some(Vec::new()),
-            if_cd_succeeds: None,
+            state_if_cd_succeeds: None,
             has_untracked: false,
             language: context.language,
         }
@@ -172,7 +172,7 @@ impl ShellState {
 
     /// Merges the states of two branches.
     pub(super) fn join(&mut self, other: &ShellState) {
-        self.if_cd_succeeds = None;
+        self.state_if_cd_succeeds = None;
         self.has_untracked |= other.has_untracked;
         self.dirs = union_dirs(&self.dirs, &other.dirs);
         if self.previous != other.previous {

@@ -69,7 +69,7 @@ impl VisibleValues {
 
 impl Walker<'_> {
     /// Records the value of an assignment.
-    pub(super) fn note_assignment(&mut self, assignment: &Assignment, state: &ShellState) {
+    pub(super) fn remember_visible_value(&mut self, assignment: &Assignment, state: &ShellState) {
         let name = &assignment.name;
         match &assignment.value {
             AssignValue::Text(raw) if assignment.index.is_none() && !assignment.append => {
@@ -89,7 +89,7 @@ impl Walker<'_> {
     }
 
     /// Records the values of a loop variable. Without words, the loop iterates over the positional parameters.
-    pub(super) fn note_loop_variable(&mut self, name: &str, words: Option<&[Word]>) {
+    pub(super) fn remember_loop_variable(&mut self, name: &str, words: Option<&[Word]>) {
         let texts = match words {
             Some(words) => {
                 let literal = words.iter().filter_map(Word::literal).map(str::to_string);
@@ -105,7 +105,7 @@ impl Walker<'_> {
     }
 
     /// Records the value of a variable that a command like `read` sets.
-    pub(super) fn note_read_variable(&mut self, call: &Invocation<'_>, argument: &Argument) {
+    pub(super) fn remember_read_variable(&mut self, call: &Invocation<'_>, argument: &Argument) {
         let Some(name) = argument.value.literal() else { return };
         let is_variable = |it: &&Argument| it.role == ArgRole::Variable;
         if call.args.arguments.iter().filter(is_variable).count() > 1 {

@@ -60,7 +60,7 @@ pub(super) struct Walker<'a> {
     /// The output of the last command substitution, if that is a single command or pipeline.
     pub(super) substitution_output: Option<KnownOutput>,
     /// The `find` command whose results are among the words of the current command.
-    pub(super) search: FindSearch,
+    pub(super) find_results: FindSearch,
     /// The texts of here-documents, and the words that commands like `echo` print.
     pub(super) texts: Vec<String>,
     /// The redirects that apply to the current command, each with its operator.
@@ -106,7 +106,7 @@ impl<'a> Walker<'a> {
             line_filter: LineFilter::default(),
             listings: Vec::new(),
             substitution_output: None,
-            search: FindSearch::default(),
+            find_results: FindSearch::default(),
             texts: Vec::new(),
             redirects: Vec::new(),
             env_is_cleared: false,
@@ -256,7 +256,7 @@ impl<'a> Walker<'a> {
             return self.add_doubt(DoubtKind::TooMany, "");
         }
         self.nodes_left -= 1;
-        state.if_cd_succeeds = None;
+        state.state_if_cd_succeeds = None;
         self.has_stdin = !matches!(stdin, StdinSource::Nothing);
         match node {
             Node::Simple(simple) => self.walk_simple_command(simple, state, stdin),
@@ -267,7 +267,7 @@ impl<'a> Walker<'a> {
             }
             Node::Negated(inner) => {
                 self.walk_node(inner, state, stdin);
-                state.if_cd_succeeds = None;
+                state.state_if_cd_succeeds = None;
             }
             Node::AndOr { first, rest } => {
                 self.walk_node(first, state, stdin);
@@ -361,10 +361,10 @@ impl<'a> Walker<'a> {
         for (connector, node) in rest {
             only_and &= *connector == Connector::And;
             let mut branch = if only_and { before } else { state.clone() };
-            if let Some(if_cd_succeeds) = branch.if_cd_succeeds.take().filter(|_| only_and) {
-                branch.dirs = if_cd_succeeds.dirs;
-                branch.previous = if_cd_succeeds.previous;
-                branch.stack = if_cd_succeeds.stack;
+            if let Some(state) = branch.state_if_cd_succeeds.take().filter(|_| only_and) {
+                branch.dirs = state.dirs;
+                branch.previous = state.previous;
+                branch.stack = state.stack;
             }
             self.walk_node(node, &mut branch, stdin);
             state.join(&branch);
@@ -374,7 +374,7 @@ impl<'a> Walker<'a> {
 
     fn walk_pipeline(&mut self, nodes: &[Node], state: &mut ShellState, stdin: &StdinSource) {
         let mut stdin = stdin.clone();
-        let outer_search = self.search.clone();
+        let outer_find_results = self.find_results.clone();
         self.uncertain_depth += 1;
         for (n, node) in nodes.iter().enumerate() {
             let mut inner = state.clone();
@@ -396,7 +396,7 @@ impl<'a> Walker<'a> {
             };
             let output = known_output.or(filtered);
             if let Some(output) = &output {
-                self.search = output.search.clone();
+                self.find_results = output.search.clone();
             }
             stdin = StdinSource::Pipe(output);
             // Some shells run the last part without a subshell, so that its assignments remain.
@@ -405,7 +405,7 @@ impl<'a> Walker<'a> {
             }
         }
         self.uncertain_depth -= 1;
-        self.search = outer_search;
+        self.find_results = outer_find_results;
         if let StdinSource::Pipe(Some(output)) = stdin {
             self.known_output = Some(output);
         }
@@ -436,7 +436,7 @@ impl<'a> Walker<'a> {
                 roles: vec![WordRole::Program],
                 flag_clusters: Vec::new(),
                 attached_value_flags: String::new(),
-                widening_words: Vec::new(),
+                scope_widening_words: Vec::new(),
                 assignments: Vec::new(),
                 harmless_assignments: Vec::new(),
                 parent: self.parent,
@@ -474,7 +474,8 @@ impl<'a> Walker<'a> {
             flag_clusters: parsed.map_or_else(Vec::new, |it| it.flag_clusters.clone()),
             attached_value_flags: parsed
                 .map_or_else(String::new, |it| it.attached_value_flags.clone()),
-            widening_words: parsed.map_or_else(Vec::new, |it| it.widening_words.clone()),
+            scope_widening_words: parsed
+                .map_or_else(Vec::new, |it| it.scope_widening_words.clone()),
             assignments,
             harmless_assignments: Vec::new(),
             parent: self.parent,
@@ -551,7 +552,7 @@ impl ProgramRun {
             words,
             flag_clusters: Vec::new(),
             attached_value_flags: String::new(),
-            widening_words: Vec::new(),
+            scope_widening_words: Vec::new(),
             assignments: Vec::new(),
             harmless_assignments: Vec::new(),
             parent: None,

@@ -29,7 +29,7 @@ pub(super) fn record_inner_command(
     if call.args.spec.runs_in_other_dir(argument.flag.as_deref()) {
         inner_state.dirs = None;
     }
-    let mut search = walker.search.clone();
+    let mut search = walker.find_results.clone();
     // A path that `find` printed is relative to the directory in which `find` ran. In another directory, it may be any
     // file.
     if matches!(name, "find" | "fd" | "fdfind" | "xargs" | "gxargs")
@@ -76,7 +76,7 @@ pub(super) fn record_inner_command(
     if let Some(at) = separator.filter(|_| call.args.spec.traits.drops_double_dash) {
         line.words.remove(at);
     }
-    let outer = std::mem::replace(&mut walker.search, search);
+    let outer = std::mem::replace(&mut walker.find_results, search);
     let outer_env = walker.env_is_cleared;
     walker.env_is_cleared |= clears_git_settings(call.args);
     walker.with_parent(call.run, |walker| {
@@ -92,7 +92,7 @@ pub(super) fn record_inner_command(
             run.approval = Approval::Exempt;
         }
     });
-    walker.search = outer;
+    walker.find_results = outer;
     walker.env_is_cleared = outer_env;
 }
 

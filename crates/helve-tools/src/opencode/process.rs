@@ -13,7 +13,7 @@ use crate::ops::process::{
     NewOutput, ProcessFailure, ProcessOutcome, ProcessRequest, control, list,
 };
 use crate::words::shell::{
-    children_text, control_error, denied_calls_text, elapsed, output_unavailable, state_text,
+    children_text, control_error, elapsed, output_unavailable, sandbox_denials_text, state_text,
 };
 use crate::words::{clip, count};
 
@@ -150,7 +150,7 @@ fn wait_condition(args: &Args) -> Result<WaitCondition, ToolError> {
 
 fn error(error: ProcessFailure) -> ToolError {
     match error {
-        ProcessFailure::Context(error) => error,
+        ProcessFailure::Worded(error) => error,
         ProcessFailure::Unknown { id, known } => {
             let others = match known.as_slice() {
                 [] => "Nothing was started in this workspace.".to_string(),
@@ -187,7 +187,7 @@ fn output_text(output: &NewOutput, waiting: Option<(WaitCondition, Duration)>) -
     if let Some((until, timeout)) = waiting {
         sentences.push(wait_text(watched.outcome, &until, timeout));
     }
-    sentences.extend(denied_calls_text(process));
+    sentences.extend(sandbox_denials_text(process));
     for sentence in sentences {
         answer.push_str(&format!("\n\n[{sentence}]"));
     }

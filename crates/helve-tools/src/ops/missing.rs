@@ -3,9 +3,9 @@
 use helve_core::{Resolved, ToolContext, ToolError, paths};
 use helve_text::names;
 use helve_text::near;
-use helve_text::path_text::{has_other_spellings, plain_path, plain_spelling};
+use helve_text::path_text::{cleaned_path, has_other_spellings, normalized_spelling};
 
-use super::change::new_path::{fold_look_alikes, split_existing};
+use super::change::new_path::{folded_displayed_name, split_existing};
 
 /// Maximum number of names in the directory that are compared.
 const MAX_NAMES: usize = 100_000;
@@ -44,7 +44,7 @@ pub(crate) async fn resolve_in_any_spelling(
     Ok((path, None))
 }
 
-/// Returns the only existing path with the same plain spelling.
+/// Returns the only existing path that looks the same.
 async fn existing_spelling(ctx: &ToolContext, given: &str) -> Option<String> {
     let (mut found, missing) = split_existing(ctx, given).await;
     let mut missing = missing.split('/').peekable();
@@ -53,12 +53,12 @@ async fn existing_spelling(ctx: &ToolContext, given: &str) -> Option<String> {
         if path.kind().is_some() {
             found.push_str(name);
         } else {
-            let spelling = plain_spelling(name);
+            let spelling = normalized_spelling(name);
             let siblings = ctx.files.sibling_names(&path, MAX_NAMES).await;
             let names = siblings.iter().filter_map(|sibling| {
                 String::from_utf8(names::parse_path(sibling).into_owned()).ok()
             });
-            let mut same = names.filter(|sibling| plain_spelling(sibling) == spelling);
+            let mut same = names.filter(|sibling| normalized_spelling(sibling) == spelling);
             found.push_str(&same.next().filter(|_| same.next().is_none())?);
         }
         if missing.peek().is_some() {
@@ -75,8 +75,8 @@ pub(crate) async fn describe_missing(
     path: &Resolved,
 ) -> MissingFile {
     let display_path = path.display().to_string();
-    for reading in other_readings(given) {
-        if let Some(found) = existing_file(ctx, &reading).await {
+    for interpretation in other_interpretations(given) {
+        if let Some(found) = existing_file(ctx, &interpretation).await {
             return MissingFile { display_path, is_broken_link: false, similar: vec![found] };
         }
     }
@@ -90,12 +90,12 @@ pub(crate) async fn describe_missing(
     if names.contains(&missing_name) {
         return MissingFile { display_path, is_broken_link: true, similar: Vec::new() };
     }
-    let folded = fold_look_alikes(&missing_name);
-    if let Some(twin) = names.iter().find(|name| fold_look_alikes(name) == folded) {
+    let folded = folded_displayed_name(&missing_name);
+    if let Some(twin) = names.iter().find(|name| folded_displayed_name(name) == folded) {
         let similar = vec![with_folder(twin)];
         return MissingFile { display_path, is_broken_link: false, similar };
     }
-    let name = plain_name(given, &missing_name);
+    let name = cleaned_name(given, &missing_name);
     let mut similar = ctx.files.files_named(&name, MAX_SUGGESTIONS).await;
     similar.retain(|found| found.rsplit('/').next() == Some(name.as_str()));
     if similar.is_empty() {
@@ -105,31 +105,31 @@ pub(crate) async fn describe_missing(
     MissingFile { display_path, is_broken_link: false, similar }
 }
 
-/// Returns the name of the file that is meant: the last name of the plain path.
-fn plain_name(given: &str, missing_name: &str) -> String {
-    match plain_path(given) {
-        Some(plain) => plain.path.rsplit('/').next().unwrap_or(missing_name).to_owned(),
+/// Returns the name of the file that is meant: the last name of the path without quotes and the like.
+fn cleaned_name(given: &str, missing_name: &str) -> String {
+    match cleaned_path(given) {
+        Some(cleaned) => cleaned.path.rsplit('/').next().unwrap_or(missing_name).to_owned(),
         None => missing_name.to_owned(),
     }
 }
 
 /// Returns other paths that a text may stand for.
-fn other_readings(given: &str) -> Vec<String> {
-    let plain = plain_path(given).map_or_else(|| given.to_owned(), |plain| plain.path);
-    let mut readings = vec![plain.clone()];
+fn other_interpretations(given: &str) -> Vec<String> {
+    let cleaned = cleaned_path(given).map_or_else(|| given.to_owned(), |cleaned| cleaned.path);
+    let mut paths = vec![cleaned.clone()];
     for prefix in ["@", "a/", "b/", "./", "/"] {
-        readings.extend(plain.strip_prefix(prefix).map(str::to_owned));
+        paths.extend(cleaned.strip_prefix(prefix).map(str::to_owned));
     }
     // The path may begin with the name of the root.
-    readings.extend(plain.trim_start_matches('/').split_once('/').map(|(_, rest)| rest.to_owned()));
-    if plain.contains("%20") {
-        readings.push(plain.replace("%20", " "));
+    paths.extend(cleaned.trim_start_matches('/').split_once('/').map(|(_, rest)| rest.to_owned()));
+    if cleaned.contains("%20") {
+        paths.push(cleaned.replace("%20", " "));
     }
-    readings.retain(|reading| !reading.is_empty() && reading != given);
-    readings
+    paths.retain(|path| !path.is_empty() && path != given);
+    paths
 }
 
-async fn existing_file(ctx: &ToolContext, reading: &str) -> Option<String> {
-    let path = ctx.files.resolve(reading).await.ok()?;
+async fn existing_file(ctx: &ToolContext, path: &str) -> Option<String> {
+    let path = ctx.files.resolve(path).await.ok()?;
     ctx.files.is_readable_file(&path).await.then(|| path.display().to_string())
 }

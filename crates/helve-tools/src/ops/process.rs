@@ -46,7 +46,7 @@ pub(crate) struct NewOutput {
 #[derive(Debug)]
 pub(crate) enum ProcessFailure {
     /// An error of the context, already worded in the session's dialect.
-    Context(ToolError),
+    Worded(ToolError),
     /// There is no process with this handle. `known` holds the newest handles.
     Unknown { id: String, known: Vec<String> },
     /// The process is known, but the machine could not type into, signal or end it.
@@ -57,7 +57,7 @@ pub(crate) enum ProcessFailure {
 
 impl From<ToolError> for ProcessFailure {
     fn from(error: ToolError) -> Self {
-        ProcessFailure::Context(error)
+        ProcessFailure::Worded(error)
     }
 }
 

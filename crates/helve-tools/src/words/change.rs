@@ -96,7 +96,7 @@ pub(crate) fn changed_meanwhile(message: &str, diff: Option<&UnifiedDiff>) -> To
 fn odd_path(given: &str, plain: &str, oddity: PathOddity) -> ToolError {
     let why = match oddity {
         PathOddity::WhiteSpace => "has white space around a name",
-        PathOddity::Quotes => "has quotes or other marks around it",
+        PathOddity::Decoration => "has quotes or other marks around it",
         PathOddity::Link => "is a Markdown link",
         PathOddity::Address => "is an address",
         PathOddity::Backslashes => "has backslashes or control characters",

@@ -339,7 +339,7 @@ fn kind_name(kind: FileKind) -> &'static str {
     match kind {
         FileKind::File => "a file",
         FileKind::Folder => "a folder",
-        FileKind::DeadLink => "a broken link",
+        FileKind::UnfollowedLink => "a broken link",
         FileKind::Fifo => "a FIFO",
         FileKind::Socket => "a socket",
         FileKind::Device => "a device",

@@ -196,7 +196,7 @@ fn denials(denied: &[SandboxDenial], terms: &ShellTerms) -> Option<String> {
 }
 
 /// Names what the system denied a program of an earlier call, whose sandbox is no longer known.
-pub(crate) fn denied_calls_text(process: &Process) -> Option<String> {
+pub(crate) fn sandbox_denials_text(process: &Process) -> Option<String> {
     sandbox_denied(process.denied_calls.iter().map(|call| denied_call_name(*call).into()))
 }
 

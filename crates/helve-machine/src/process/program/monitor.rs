@@ -269,9 +269,9 @@ impl Program {
     /// Whether the bytes that were in the pipe when `raw_bytes` had been received have been received, too: the pipe is
     /// empty, or as many bytes as it can hold have arrived since.
     fn has_emptied_pipe_since(&self, raw_bytes: u64) -> bool {
-        let source = self.live.lock().as_ref().map(|live| live.source.clone());
-        let has_unread = source.is_some_and(|source| {
-            rustix::io::ioctl_fionread(source.get_ref()).is_ok_and(|waiting| waiting > 0)
+        let output_fd = self.live.lock().as_ref().map(|live| live.output_fd.clone());
+        let has_unread = output_fd.is_some_and(|output_fd| {
+            rustix::io::ioctl_fionread(output_fd.get_ref()).is_ok_and(|waiting| waiting > 0)
         });
         let received = self.received.lock();
         received.raw_bytes - raw_bytes >= PIPE_BYTES as u64 || (!has_unread && !received.is_reading)

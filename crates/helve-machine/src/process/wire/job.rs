@@ -15,7 +15,8 @@ use crate::process::keeper_client::KeeperCommand;
 #[derive(Debug, PartialEq)]
 pub(in crate::process) struct Job {
     pub(in crate::process) keeper: KeeperCommand,
-    pub(in crate::process) records: PathBuf,
+    /// See [`ProcessSettings::records_folder`](crate::process::ProcessSettings::records_folder).
+    pub(in crate::process) records_folder: PathBuf,
     pub(in crate::process) id: ProcessId,
     pub(in crate::process) spawn: Spawn,
 }
@@ -23,7 +24,7 @@ pub(in crate::process) struct Job {
 impl Job {
     /// Encodes the job with its length in front.
     pub(in crate::process) fn encode(&self) -> Result<Vec<u8>, SpawnError> {
-        let Job { keeper, records, id, spawn } = self;
+        let Job { keeper, records_folder, id, spawn } = self;
         let Spawn { output: policy, about, .. } = spawn;
         let request = StartRequest::encode(spawn)?;
         let mut encoder = WireEncoder::new();
@@ -31,7 +32,7 @@ impl Job {
         encoder.bytes(&request[4..]);
         encoder.bytes(keeper.program.as_os_str().as_bytes());
         encoder.list(&keeper.arguments, |encoder, word| encoder.bytes(word.as_bytes()));
-        encoder.bytes(records.as_os_str().as_bytes());
+        encoder.bytes(records_folder.as_os_str().as_bytes());
         encoder.bytes(id.0.as_bytes());
         let (rows, columns) = match spawn.stdin {
             // The pipes of a caller do not outlive it.
@@ -61,7 +62,7 @@ impl Job {
             program: decoder.os_string()?.into(),
             arguments: decoder.list(WireDecoder::string)?,
         };
-        let (records, id) = (decoder.os_string()?.into(), ProcessId(decoder.string()?));
+        let (records_folder, id) = (decoder.os_string()?.into(), ProcessId(decoder.string()?));
         let (rows, columns) = (decoder.count()?, decoder.count()?);
         let policy = OutputPolicy {
             head: decoder.count()?,
@@ -102,7 +103,7 @@ impl Job {
             lifetime,
             about,
         };
-        Some(Job { keeper, records, id, spawn })
+        Some(Job { keeper, records_folder, id, spawn })
     }
 }
 

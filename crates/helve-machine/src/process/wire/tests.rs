@@ -83,7 +83,7 @@ proptest! {
     fn jobs_round_trip(spawn in spawn(), cut in any::<prop::sample::Index>()) {
         let keeper = KeeperCommand { program: "/helve".into(), arguments: vec!["keeper".into()] };
         let job =
-            Job { keeper, records: "/run".into(), id: ProcessId("1".into()), spawn: spawn.clone() };
+            Job { keeper, records_folder: "/run".into(), id: ProcessId("1".into()), spawn: spawn.clone() };
         let bytes = job.encode().unwrap();
         let length = u32::from_le_bytes(bytes[..4].try_into().unwrap());
         prop_assert_eq!(length as usize, bytes.len() - 4);

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ALL: WindowRequest = WindowRequest {
+const DEFAULT_WINDOW: WindowRequest = WindowRequest {
     first: 1,
     lines: 100,
     line_bytes: 100,
@@ -61,10 +61,10 @@ fn check(text: &[u8], request: WindowRequest, expected: Expect) {
 
 #[test]
 fn every_line_ending_is_recognized() {
-    check(b"", ALL, expect![["0 seen\n"]]);
+    check(b"", DEFAULT_WINDOW, expect![["0 seen\n"]]);
     check(
         b"a",
-        ALL,
+        DEFAULT_WINDOW,
         expect![[r"
         1|a|
         1 seen
@@ -72,7 +72,7 @@ fn every_line_ending_is_recognized() {
     );
     check(
         b"a\n",
-        ALL,
+        DEFAULT_WINDOW,
         expect![[r"
         1|a|
         1 seen
@@ -80,7 +80,7 @@ fn every_line_ending_is_recognized() {
     );
     check(
         b"\n\n",
-        ALL,
+        DEFAULT_WINDOW,
         expect![[r"
         1||
         2||
@@ -89,7 +89,7 @@ fn every_line_ending_is_recognized() {
     );
     check(
         b"a\r\nb\rc\n\r\n\r\r\nd\r",
-        ALL,
+        DEFAULT_WINDOW,
         expect![[r"
         1|a|
         2|b\rc|
@@ -101,7 +101,7 @@ fn every_line_ending_is_recognized() {
     );
     check(
         b"\0\xff\nb",
-        ALL,
+        DEFAULT_WINDOW,
         expect![[r"
         1|\x00\xff|
         2|b|
@@ -115,7 +115,7 @@ fn the_window_starts_and_ends_at_the_requested_lines() {
     let text = b"a\nb\nc\n";
     check(
         text,
-        WindowRequest { first: 2, lines: 1, ..ALL },
+        WindowRequest { first: 2, lines: 1, ..DEFAULT_WINDOW },
         expect![[r"
         2|b|
         2 seen, more
@@ -123,7 +123,7 @@ fn the_window_starts_and_ends_at_the_requested_lines() {
     );
     check(
         text,
-        WindowRequest { first: 2, lines: 2, ..ALL },
+        WindowRequest { first: 2, lines: 2, ..DEFAULT_WINDOW },
         expect![[r"
         2|b|
         3|c|
@@ -132,7 +132,7 @@ fn the_window_starts_and_ends_at_the_requested_lines() {
     );
     check(
         b"a\nb\nc",
-        WindowRequest { first: 3, ..ALL },
+        WindowRequest { first: 3, ..DEFAULT_WINDOW },
         expect![[r"
         3|c|
         3 seen
@@ -140,22 +140,26 @@ fn the_window_starts_and_ends_at_the_requested_lines() {
     );
     check(
         text,
-        WindowRequest { first: 0, lines: 1, ..ALL },
+        WindowRequest { first: 0, lines: 1, ..DEFAULT_WINDOW },
         expect![[r"
         1|a|
         1 seen, more
     "]],
     );
-    check(text, WindowRequest { first: 4, ..ALL }, expect![["3 seen\n"]]);
-    check(b"a\nb\nc", WindowRequest { first: 9, ..ALL }, expect![["3 seen\n"]]);
-    check(text, WindowRequest { first: u64::MAX, lines: u64::MAX, ..ALL }, expect![["3 seen\n"]]);
-    check(text, WindowRequest { lines: 0, ..ALL }, expect![["0 seen, more\n"]]);
-    check(text, WindowRequest { first: 4, lines: 0, ..ALL }, expect![["3 seen\n"]]);
+    check(text, WindowRequest { first: 4, ..DEFAULT_WINDOW }, expect![["3 seen\n"]]);
+    check(b"a\nb\nc", WindowRequest { first: 9, ..DEFAULT_WINDOW }, expect![["3 seen\n"]]);
+    check(
+        text,
+        WindowRequest { first: u64::MAX, lines: u64::MAX, ..DEFAULT_WINDOW },
+        expect![["3 seen\n"]],
+    );
+    check(text, WindowRequest { lines: 0, ..DEFAULT_WINDOW }, expect![["0 seen, more\n"]]);
+    check(text, WindowRequest { first: 4, lines: 0, ..DEFAULT_WINDOW }, expect![["3 seen\n"]]);
 }
 
 #[test]
 fn long_lines_are_cut_between_characters() {
-    let request = WindowRequest { line_bytes: 4, ..ALL };
+    let request = WindowRequest { line_bytes: 4, ..DEFAULT_WINDOW };
     check(
         b"12345\n1234\r\n12345\r\n123",
         request,
@@ -199,7 +203,7 @@ fn long_lines_are_cut_between_characters() {
     );
     check(
         "é\n\n".as_bytes(),
-        WindowRequest { line_bytes: 0, ..ALL },
+        WindowRequest { line_bytes: 0, ..DEFAULT_WINDOW },
         expect![[r"
         1|| +2
         2||
@@ -210,7 +214,7 @@ fn long_lines_are_cut_between_characters() {
 
 #[test]
 fn the_window_ends_before_the_line_that_exceeds_the_limit() {
-    let request = WindowRequest { max_bytes: 4, ..ALL };
+    let request = WindowRequest { max_bytes: 4, ..DEFAULT_WINDOW };
     check(
         b"12\n34\n5\n",
         request,
@@ -268,7 +272,8 @@ fn the_window_ends_before_the_line_that_exceeds_the_limit() {
 #[test]
 fn empty_lines_count_towards_the_limit() {
     let text = vec![b'\n'; 3_000_000];
-    let window_lines = read_window(&text, WindowRequest { lines: u64::MAX, ..ALL }, 1 << 16);
+    let window_lines =
+        read_window(&text, WindowRequest { lines: u64::MAX, ..DEFAULT_WINDOW }, 1 << 16);
     assert_eq!(
         (window_lines.lines.len(), window_lines.lines_read, window_lines.has_more),
         (1 << 20, 1 << 20, true)
@@ -340,7 +345,7 @@ proptest! {
 
     #[test]
     fn cut_lines_are_valid_utf_8(text in any::<String>(), line_bytes in 0usize..9) {
-        let window_lines = read_window(text.as_bytes(), WindowRequest { line_bytes, ..ALL }, 7);
+        let window_lines = read_window(text.as_bytes(), WindowRequest { line_bytes, ..DEFAULT_WINDOW }, 7);
         for (line, _) in window_lines.each() {
             prop_assert!(std::str::from_utf8(line).is_ok());
         }

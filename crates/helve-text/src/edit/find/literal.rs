@@ -71,8 +71,8 @@ fn starts_before_occurrences(
     Some(starts)
 }
 
-/// Returns the parts of a line that every line contains which a tolerant search takes for equal. Such lines differ at
-/// most in white space and in characters that have typographic forms.
+/// Returns the parts of a line that must also occur in any line that a tolerant search considers equal to it. Such
+/// lines differ at most in white space and in characters that have typographic forms.
 fn fragments(line: &str) -> impl Iterator<Item = &str> {
     let may_differ = |character: char| {
         normalize::is_blank(character) || normalize::glyph_kind(character).is_some()

@@ -2,7 +2,7 @@
 
 use helve_core::ToolContext;
 use helve_text::names;
-use helve_text::path_text::{PathOddity, PlainPath, folded_name, plain_path};
+use helve_text::path_text::{CleanedPath, PathOddity, cleaned_path, folded_name};
 
 use super::{ChangeError, NewEntryKind};
 
@@ -15,8 +15,8 @@ pub(crate) async fn refuse_suspicious_path(
     given: &str,
 ) -> Result<(), ChangeError> {
     let (known, new) = split_existing(ctx, given).await;
-    if let Some(PlainPath { path: plain, oddity }) = plain_path(&new) {
-        return Err(odd_path(given, format!("{known}{plain}"), oddity));
+    if let Some(CleanedPath { path: cleaned, oddity }) = cleaned_path(&new) {
+        return Err(odd_path(given, format!("{known}{cleaned}"), oddity));
     }
     // A mention of a file: @src/a.rs
     if let Some(mentioned) = given.strip_prefix('@')
@@ -24,7 +24,7 @@ pub(crate) async fn refuse_suspicious_path(
         && let Some((folder, _)) = mentioned.split_once('/')
         && ctx.files.resolve(folder).await?.kind().is_some()
     {
-        return Err(odd_path(given, mentioned.to_owned(), PathOddity::Quotes));
+        return Err(odd_path(given, mentioned.to_owned(), PathOddity::Decoration));
     }
     let is_ordinary = |byte: u8| byte.is_ascii_alphanumeric() || b"._/".contains(&byte);
     // Only the first name that does not exist can have a twin. It is a folder if others follow.
@@ -38,7 +38,7 @@ pub(crate) async fn refuse_suspicious_path(
     let path = ctx.files.resolve(&format!("{known}{name}")).await?;
     let names = ctx.files.sibling_names(&path, MAX_NAMES).await;
     let folded = folded_name(name);
-    match names.iter().find(|other| *other != name && fold_look_alikes(other) == folded) {
+    match names.iter().find(|other| *other != name && folded_displayed_name(other) == folded) {
         Some(twin) => Err(ChangeError::LookAlike {
             given: given.to_owned(),
             existing: format!("{known}{twin}{rest}"),
@@ -48,8 +48,8 @@ pub(crate) async fn refuse_suspicious_path(
     }
 }
 
-/// Folds a displayed name, which may be quoted.
-pub(crate) fn fold_look_alikes(name: &str) -> String {
+/// Unquotes a displayed name, then folds it like [`folded_name`].
+pub(crate) fn folded_displayed_name(name: &str) -> String {
     folded_name(&String::from_utf8_lossy(&names::parse_path(name)))
 }
 
