@@ -99,7 +99,7 @@ const TESTS: &[E2eTest] = &[
     },
     E2eTest {
         name: "languages",
-        description: "language servers and formatters: diagnostics, questions, a rename, added time",
+        description: "language servers and formatters: diagnostics, questions, a rename, and how much slower they make an edit",
         run: languages::run,
     },
     E2eTest {

@@ -124,10 +124,10 @@ impl Helve {
     }
 }
 
-/// Builds a program of the workspace, which cargo finds by `target`, and returns its path.
-pub(crate) fn build_release(target: &str, name: &str) -> Result<PathBuf, String> {
+/// Builds the program `name` of the workspace and returns its path. `selection` are the cargo arguments that select it.
+pub(crate) fn build_release(selection: &str, name: &str) -> Result<PathBuf, String> {
     eprintln!("building {name} (release) …");
-    let output = process::cargo(&format!("build --release {target} --message-format json"))
+    let output = process::cargo(&format!("build --release {selection} --message-format json"))
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("cargo build: {error}"))?;

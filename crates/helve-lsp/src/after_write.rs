@@ -15,14 +15,14 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::client::{Checked, CheckedFile, CheckedText, Client, FileEvent, FileToCheck, OtherFile};
 use crate::compare::{LineMap, introduced};
-use crate::servers::{FileServer, LanguageServers, Unavailable, extension};
+use crate::servers::{LanguageServers, ServerForFile, Unavailable, extension};
 use crate::table::language_id;
 use crate::wire::ServerDiagnostic;
 
 /// Maximum number of diagnostics in a report.
 const MAX_REPORTED: usize = 20;
 /// Maximum number of diagnostics that are reported per server for files that the call did not change.
-const MAX_OTHER_FILES: usize = 5;
+const MAX_OTHER_FILE_DIAGNOSTICS: usize = 5;
 /// Larger files are not sent to servers.
 pub(crate) const MAX_DOCUMENT: usize = 4 << 20;
 /// Maximum length of a diagnostic's message in a report, in bytes.
@@ -75,7 +75,7 @@ impl LanguageServers {
     /// Checks files with a server. Returns `None` if the server could not be started or has ended.
     async fn check_with(
         self: &Arc<Self>,
-        server: &FileServer,
+        server: &ServerForFile,
         files: Vec<FileToCheck>,
         deadline: impl Fn(Option<&Client>) -> Instant,
     ) -> Option<CheckResult> {
@@ -120,8 +120,9 @@ impl LanguageServers {
     async fn group_by_server(
         &self,
         written: &[WrittenFile],
-    ) -> Vec<(FileServer, Vec<FileToCheck>)> {
-        let mut groups: HashMap<(String, PathBuf), (FileServer, Vec<FileToCheck>)> = HashMap::new();
+    ) -> Vec<(ServerForFile, Vec<FileToCheck>)> {
+        let mut groups: HashMap<(String, PathBuf), (ServerForFile, Vec<FileToCheck>)> =
+            HashMap::new();
         for file in written.iter().filter(|file| self.may_serve(&file.path)) {
             let Some(after) = file.bytes.as_deref().and_then(document_text) else { continue };
             let before = match &file.before {
@@ -215,7 +216,7 @@ impl LanguageServers {
             let lines = LineMap::new("", "");
             let found = introduced(before, &after.diagnostics, &lines);
             let found: Vec<_> = found.iter().filter(|it| self.is_reported(it)).collect();
-            let remaining = MAX_OTHER_FILES - all.len();
+            let remaining = MAX_OTHER_FILE_DIAGNOSTICS - all.len();
             if found.is_empty() || remaining == 0 {
                 continue;
             }

@@ -83,8 +83,8 @@ struct OpenDocument {
     language: &'static str,
     /// The diagnostics of `text`, once known.
     diagnostics: Option<Vec<ServerDiagnostic>>,
-    /// The text before the first change that the server did not check in time. The next check reports what is new
-    /// compared with it. `None` if all changes were checked.
+    /// The last text that the server did check, kept while later changes are unchecked. The next check reports what is
+    /// new compared with it. `None` if nothing is unchecked; `Some(None)` if the file did not exist then.
     last_checked_text: Option<OldText>,
     /// The value of [`Documents::uses`] at the last use of this document.
     last_use: u64,

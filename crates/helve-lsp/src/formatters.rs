@@ -92,9 +92,7 @@ impl Formatters {
     ///
     /// The folder is the outermost one that contains a marker, such as a settings file. A deeper folder would be wrong,
     /// because formatters look for their ignore files in the current folder. A folder above it would be wrong too,
-    /// because biome refuses to run in a parent folder of its settings file. A deeper folder would be wrong, because
-    /// formatters look for their ignore files in the current folder; a higher one too, because biome refuses to run in
-    /// a parent folder of its settings file.
+    /// because biome refuses to run in a parent folder of its settings file.
     async fn locate(
         &self,
         formatter: &FormatterDefinition,

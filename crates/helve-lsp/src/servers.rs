@@ -121,7 +121,7 @@ enum StartState {
 
 /// A server that can check a file, with the root of the file's project and the installed program.
 #[derive(Clone)]
-pub(crate) struct FileServer {
+pub(crate) struct ServerForFile {
     pub(crate) definition: ServerDefinition,
     pub(crate) root: PathBuf,
     pub(crate) program: PathBuf,
@@ -169,13 +169,13 @@ impl LanguageServers {
     }
 
     /// Returns the installed servers that are meant for a file. Returns none for files outside the workspace.
-    pub(crate) async fn servers_of(&self, path: &Path) -> Vec<FileServer> {
+    pub(crate) async fn servers_of(&self, path: &Path) -> Vec<ServerForFile> {
         let extension = extension(path);
         let mut servers = Vec::new();
         for server in self.setup.servers.iter().filter(|it| has_extension(it, &extension)) {
             let Some(program) = self.program(server).await else { continue };
             if let Some(root) = self.projects.server_root(server, path).await {
-                servers.push(FileServer { definition: server.clone(), root, program });
+                servers.push(ServerForFile { definition: server.clone(), root, program });
             }
         }
         servers
@@ -242,7 +242,7 @@ impl LanguageServers {
     /// `client` is `None` if the server is not running yet.
     pub(crate) async fn client(
         self: &Arc<Self>,
-        server: &FileServer,
+        server: &ServerForFile,
         deadline: impl Fn(Option<&Client>) -> Instant,
     ) -> Result<Arc<Client>, Unavailable> {
         let id = &server.definition.id;
@@ -267,7 +267,7 @@ impl LanguageServers {
     /// Returns the state of a server, which is started first if necessary. Fails if the server failed recently.
     async fn find_or_start(
         self: &Arc<Self>,
-        server: &FileServer,
+        server: &ServerForFile,
     ) -> Result<watch::Receiver<StartState>, Unavailable> {
         let key = server.key();
         let failed =
@@ -319,7 +319,7 @@ impl LanguageServers {
     }
 
     /// Stores changes that a server cannot check now, because it is starting or busy with another check.
-    pub(crate) fn add_unsent(&self, server: &FileServer, files: Vec<FileToCheck>) {
+    pub(crate) fn add_unsent(&self, server: &ServerForFile, files: Vec<FileToCheck>) {
         let unsent = &mut *self.unsent.lock();
         let unsent = unsent.entry(server.key()).or_default();
         for file in files {
@@ -332,12 +332,12 @@ impl LanguageServers {
     }
 
     /// Removes and returns the changes that were stored for a server.
-    pub(crate) fn take_unsent(&self, server: &FileServer) -> Vec<FileToCheck> {
+    pub(crate) fn take_unsent(&self, server: &ServerForFile) -> Vec<FileToCheck> {
         self.unsent.lock().remove(&server.key()).unwrap_or_default()
     }
 
-    fn spawn_request(&self, server: &FileServer) -> Spawn {
-        let FileServer { definition, root, program } = server;
+    fn spawn_request(&self, server: &ServerForFile) -> Spawn {
+        let ServerForFile { definition, root, program } = server;
         // A shell sets the limit and then replaces itself with the server. If it cannot set the limit, the server runs
         // without it.
         let script = format!("ulimit -d {MAX_MEMORY} 2>/dev/null; exec \"$@\"");
@@ -373,8 +373,8 @@ impl LanguageServers {
         }
     }
 
-    fn client_setup(&self, server: &FileServer) -> ClientSetup {
-        let FileServer { definition, root, .. } = server;
+    fn client_setup(&self, server: &ServerForFile) -> ClientSetup {
+        let ServerForFile { definition, root, .. } = server;
         let mut settings = definition.settings.clone();
         if definition.id == "eslint" {
             let uri = helve_text::file_uri::from_path(root);
@@ -421,7 +421,7 @@ impl LanguageServers {
     }
 }
 
-impl FileServer {
+impl ServerForFile {
     fn key(&self) -> ServerKey {
         ServerKey { server: self.definition.id.clone(), root: self.root.clone() }
     }

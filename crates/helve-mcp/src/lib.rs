@@ -44,7 +44,7 @@ pub struct McpConfig {
     pub version: String,
     /// Instructions to the model about the server as a whole.
     pub instructions: Option<String>,
-    /// What a person can start by name.
+    /// The prompts (slash commands) that clients show to the person.
     pub prompts: Arc<dyn Prompts>,
     pub metadata: MetadataMode,
 }

@@ -17,7 +17,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::{ServeError, serve};
-use fixtures::World;
+use fixtures::Fixture;
 
 const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"hi","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"tester","version":"1.0"}}}
 + {"jsonrpc":"2.0","method":"notifications/initialized"}
@@ -109,12 +109,12 @@ impl Client {
 }
 
 fn connect(
-    world: &World,
+    fixture: &Fixture,
     stop: &CancellationToken,
 ) -> (Client, JoinHandle<Result<(), ServeError>>) {
     let (ours, theirs) = tokio::io::duplex(64 << 10);
     let (input, output) = tokio::io::split(theirs);
-    let serving = tokio::spawn(serve(world.config(), input, output, stop.clone()));
+    let serving = tokio::spawn(serve(fixture.config(), input, output, stop.clone()));
     let (from, to) = tokio::io::split(ours);
     let from = BufReader::new(from);
     (Client { output: to, input: from, received: String::new(), state: String::new() }, serving)
@@ -124,8 +124,8 @@ fn connect(
 /// the server accepted before the client read anything.
 fn accepted_without_reading(text: &str) -> usize {
     with_paused_clock(async {
-        let world = World::new();
-        let (mut client, _serving) = connect(&world, &CancellationToken::new());
+        let fixture = Fixture::new();
+        let (mut client, _serving) = connect(&fixture, &CancellationToken::new());
         for line in lines(INITIALIZE) {
             match line.strip_prefix(b"+ ") {
                 Some(line) => client.send(line).await,
@@ -152,9 +152,9 @@ fn accepted_without_reading(text: &str) -> usize {
 }
 
 async fn play(script: &[&[u8]]) -> String {
-    let world = World::new();
+    let fixture = Fixture::new();
     let stop = CancellationToken::new();
-    let (mut client, serving) = connect(&world, &stop);
+    let (mut client, serving) = connect(&fixture, &stop);
     let mut registered = Vec::new();
     for line in script {
         let line = with_state(line, &client.state);
@@ -170,7 +170,7 @@ async fn play(script: &[&[u8]]) -> String {
                 }
             }
             "register" => {
-                registered.push(world.registry.register(Layer::Runtime, world.temporary_tool()))
+                registered.push(fixture.registry.register(Layer::Runtime, fixture.temporary_tool()))
             }
             "drop" => registered.clear(),
             "stop" => stop.cancel(),
@@ -194,8 +194,8 @@ async fn play(script: &[&[u8]]) -> String {
     while client.receive().await.is_some() {}
     let served = serving.await.unwrap();
     let mut seen = client.received;
-    seen.push_str(&format!("{}\n", world.log.lock().join("; ")));
-    for call in world.store.calls(None, 100).await.unwrap().iter().rev() {
+    seen.push_str(&format!("{}\n", fixture.log.lock().join("; ")));
+    for call in fixture.store.calls(None, 100).await.unwrap().iter().rev() {
         seen.push_str(&format!("{} {:?}; ", call.tool, call.status));
     }
     let took = closed.elapsed().as_millis();

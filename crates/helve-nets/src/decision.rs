@@ -199,7 +199,7 @@ impl ScriptDecision {
             Operation::CreateFolder => {
                 self.predicts_write(event, trace, samples, PathReach::BelowAndParents)
             }
-            Operation::UseAddress => {
+            Operation::ConnectOrBind => {
                 // Programs connect to a local server to look up user names. The sandbox has none.
                 let is_user_lookup = ["nscd", "systemd"].iter().any(|it| event.path.contains(it));
                 is_user_lookup && event.path.starts_with("socket")

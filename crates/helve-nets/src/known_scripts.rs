@@ -1,4 +1,5 @@
-//! `known-scripts`: runs scripts that the decision allows. Each must do only what its decision predicts.
+//! `known-scripts`: runs scripts that the shell decision of helve-policy allows. Each must have only the effects that
+//! the analysis listed when it allowed the script.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;

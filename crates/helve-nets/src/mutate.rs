@@ -1,7 +1,7 @@
 //! Mutates scripts: changes white space, quotes, escapes, names, nesting, wrappers and characters.
 //!
-//! Most mutations preserve what the script does, some change it. In both cases, an allowed script must do only what the
-//! decision predicts.
+//! Most mutations preserve what the script does, some change it. In both cases, if the shell decision of helve-policy
+//! allows the script, it must have only the effects that the analysis listed.
 
 mod edit;
 mod surround;

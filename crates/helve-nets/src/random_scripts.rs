@@ -1,4 +1,5 @@
-//! Judges generated scripts and runs those that are allowed. Each must do only what its decision predicts.
+//! Generates scripts and runs those that the shell decision of helve-policy allows. Each must have only the effects
+//! that the analysis listed when it allowed the script.
 
 use std::collections::HashSet;
 use std::path::Path;

@@ -74,8 +74,12 @@ const CALLS: &[SyscallSpec] = &[
     call(libc::SYS_lremovexattr, WRITES, &[FileArgument::Path(0)]),
     call(libc::SYS_fremovexattr, WRITES, &[FileArgument::Descriptor(0)]),
     call(libc::SYS_mount, WRITES, &[FileArgument::Path(1)]),
-    call(libc::SYS_connect, CallEffect::Always(Operation::UseAddress), &[FileArgument::Address(1)]),
-    call(libc::SYS_bind, CallEffect::Always(Operation::UseAddress), &[FileArgument::Address(1)]),
+    call(
+        libc::SYS_connect,
+        CallEffect::Always(Operation::ConnectOrBind),
+        &[FileArgument::Address(1)],
+    ),
+    call(libc::SYS_bind, CallEffect::Always(Operation::ConnectOrBind), &[FileArgument::Address(1)]),
 ];
 
 /// System calls that newer architectures do not have.

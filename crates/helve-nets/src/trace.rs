@@ -25,7 +25,7 @@ pub(crate) enum Operation {
     Write,
     CreateFolder,
     /// Connecting a socket to an address, or binding it to one.
-    UseAddress,
+    ConnectOrBind,
 }
 
 /// The trace of one script.

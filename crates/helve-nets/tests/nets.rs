@@ -36,6 +36,6 @@ fn allowed_data_flow_scripts_do_only_what_is_listed() {
 }
 
 #[test]
-fn judging_random_texts_does_not_panic_and_a_refused_text_is_refused_in_other_constructs_too() {
+fn random_texts_cause_no_panic_and_a_refused_text_stays_refused_inside_loops_and_subshells() {
     check(&["random-texts", "3", "1"]);
 }

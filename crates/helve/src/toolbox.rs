@@ -49,8 +49,8 @@ pub struct Toolbox {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) policy: Policy,
-    /// The person that the builder set. If `None`, the person at an MCP client answers its questions, and nobody
-    /// answers those of direct calls.
+    /// The person that the builder set. If `None`, questions raised by an MCP client's calls go to the person at that
+    /// client; nobody answers those raised by direct calls.
     pub(crate) person: Option<Arc<dyn Person>>,
     pub(crate) tool_switches: Vec<ToolSwitch>,
     pub(crate) caller: Caller,

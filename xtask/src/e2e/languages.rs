@@ -205,7 +205,7 @@ pub(crate) fn install() -> Result<Option<InstalledServers>, String> {
     let rust = debian::unpack_newest("rust-analyzer", "rust-analyzer")?;
     let has_rust = rust.is_some();
     folders.extend(rust);
-    // The programs themselves, because those of rustup look for its settings in the home folder.
+    // Uses the toolchain's own programs: rustup's proxies look for rustup's settings in the home folder.
     let mut rustc = Command::new("rustc");
     let sysroot = process::run(rustc.args(["--print", "sysroot"]), LIMIT)?.success("rustc")?;
     folders.push(Path::new(sysroot.trim()).join("bin"));

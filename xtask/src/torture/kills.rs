@@ -14,7 +14,7 @@ use crate::process;
 const SESSIONS: u64 = 4;
 /// Number of writes after which the list is read and checked.
 const READ_EVERY: u64 = 10;
-/// Maximum number of writes per kill. With more of them, the writes are too fast to be killed.
+/// Maximum number of writes per kill. If more are needed, the writes finish too fast to be killed, and the test fails.
 const MAX_ATTEMPTS: usize = 20;
 
 #[derive(Default)]

@@ -88,7 +88,12 @@ fn sessions_are_undone_forked_exported_found_and_counted() {
     assert_eq!(listed.as_array().map(Vec::len), Some(2));
     assert_eq!(fork["forkOf"], listed[1]["id"]);
     let stats = json_of(&stage.run(&["--json", "sessions", "stats"]));
-    assert_eq!(stats["models"][0]["requests"], json!(2), "a fork uses nothing");
+    let requests = &stats["models"][0]["requests"];
+    assert_eq!(
+        requests,
+        &json!(2),
+        "the requests of the original are not counted again for a fork"
+    );
 
     let found = json_of(&stage.run(&["--json", "sessions", "search", "make", "file"]));
     assert_eq!(found.as_array().map(Vec::len), Some(2));

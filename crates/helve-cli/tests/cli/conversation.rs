@@ -221,7 +221,7 @@ fn models_and_sessions_can_be_changed() {
 }
 
 #[test]
-fn the_model_and_the_agent_of_a_command_count_for_its_turn() {
+fn a_commands_model_and_agent_apply_only_to_its_turn() {
     let stage = Stage::new();
     let commands = json!({"command": {
         "other": {"template": "OTHER $1", "model": "n", "agent": "plan"},

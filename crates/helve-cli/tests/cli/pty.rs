@@ -4,9 +4,9 @@ use std::process::Command;
 
 use crate::stage::Stage;
 
-/// Runs a command in a pty. Its first argument is a list of pairs: wait for a text, then type keys. Like a terminal, it
-/// answers queries for the position of the cursor (`ESC [6n`). Prints what was shown without control sequences, then
-/// the exit code.
+/// Runs a command in a pty. The script's first argument is a list of pairs: a text to wait for, and the keys to type
+/// then; the other arguments are the command. Like a terminal, the script answers queries for the position of the
+/// cursor (`ESC [6n`). It prints what was shown without control sequences, then the exit code.
 const DRIVER: &str = r#"
 import fcntl, json, os, pty, re, select, struct, sys, termios, time
 steps, argv = json.loads(sys.argv[1]), sys.argv[2:]

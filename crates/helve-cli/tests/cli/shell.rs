@@ -76,7 +76,7 @@ fn a_background_child_does_not_block_a_call() {
 }
 
 #[test]
-fn commands_that_wait_for_input_end() {
+fn commands_that_wait_for_input_do_not_hang() {
     let stage = Stage::new();
     stage.run(&["--yes", "call", "bash", "command=git init -q ."]);
     for (command, expected) in [
@@ -96,7 +96,7 @@ fn commands_that_wait_for_input_end() {
 }
 
 #[test]
-fn a_command_that_reads_keys_from_its_output_is_ended_unless_it_is_busy() {
+fn a_command_that_reads_the_keyboard_through_stdout_or_stderr_is_ended_unless_it_is_busy() {
     let stage = Stage::new();
     // As vim does when its input is not a terminal.
     for command in ["exec sleep 300 0>&2", "sleep 300 0>&2", "sleep 300 0>&1 | cat"] {
@@ -256,7 +256,7 @@ fn a_thousand_concurrent_calls_succeed_and_leak_no_descriptors() {
             assert_ne!(answer["isError"], true, "{answer}");
         }
     }
-    wait_until("the number of open files from before", || count_open() <= limit);
+    wait_until("the number of open files to fall back to what it was", || count_open() <= limit);
 }
 
 #[test]

@@ -46,12 +46,12 @@ pub(super) fn rejected(why: Rejection) -> HttpReply {
     }
 }
 
-pub(super) fn not_allowed(methods: &'static str) -> HttpReply {
-    let text = format!("This path accepts only {methods}.");
+pub(super) fn method_not_allowed(allowed_methods: &'static str) -> HttpReply {
+    let text = format!("This path accepts only {allowed_methods}.");
     with_header(
         plain_text(StatusCode::METHOD_NOT_ALLOWED, text),
         ALLOW,
-        HeaderValue::from_static(methods),
+        HeaderValue::from_static(allowed_methods),
     )
 }
 

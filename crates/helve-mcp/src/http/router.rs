@@ -20,7 +20,8 @@ use super::admission::{Activity, ConnectionPermit};
 use super::body::{BodyBudget, mark_idle_when_sent};
 use super::guard::{OwnAddresses, check_request};
 use super::reply::{
-    ErrorReply, HttpReply, accepted, busy, closing, not_allowed, plain_text, rejected, unreadable,
+    ErrorReply, HttpReply, accepted, busy, closing, method_not_allowed, plain_text, rejected,
+    unreadable,
 };
 use super::sessions::Sessions;
 use crate::server::McpServer;
@@ -93,7 +94,7 @@ impl Router {
     async fn route(&self, head: Parts, body: Incoming, permit: &ConnectionPermit) -> HttpReply {
         let path = head.uri.path().to_owned();
         let agent = match &*path {
-            "/" | "/health" if head.method != Method::GET => return not_allowed("GET"),
+            "/" | "/health" if head.method != Method::GET => return method_not_allowed("GET"),
             "/" => return plain_text(StatusCode::OK, self.status()),
             "/health" => return plain_text(StatusCode::OK, "ok"),
             "/mcp" => None,

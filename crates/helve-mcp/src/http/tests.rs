@@ -17,14 +17,14 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use super::{HttpConfig, HttpServer, Token};
-use crate::tests::fixtures::World;
+use crate::tests::fixtures::Fixture;
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
 /// Longer than any answer takes.
 const LONG: Duration = Duration::from_secs(60);
 
 struct TestServer {
-    world: World,
+    fixture: Fixture,
     address: SocketAddr,
     stop: CancellationToken,
     serving: JoinHandle<()>,
@@ -32,7 +32,7 @@ struct TestServer {
 
 impl TestServer {
     async fn open() -> Self {
-        let world = World::new();
+        let fixture = Fixture::new();
         let http = HttpServer::bind((Ipv4Addr::LOCALHOST, 0).into()).await.unwrap();
         let http_config = HttpConfig {
             token: Token::new(SECRET).unwrap(),
@@ -40,8 +40,8 @@ impl TestServer {
             folder: "/w".into(),
         };
         let (address, stop) = (http.address(), CancellationToken::new());
-        let serving = tokio::spawn(http.serve(world.config(), http_config, stop.clone()));
-        Self { world, address, stop, serving }
+        let serving = tokio::spawn(http.serve(fixture.config(), http_config, stop.clone()));
+        Self { fixture, address, stop, serving }
     }
 
     fn port(&self) -> u16 {
@@ -73,10 +73,10 @@ impl TestServer {
         client
     }
 
-    async fn close(self) -> World {
+    async fn close(self) -> Fixture {
         self.stop.cancel();
         timeout(LONG, self.serving).await.unwrap().unwrap();
-        self.world
+        self.fixture
     }
 }
 

@@ -26,7 +26,7 @@ use crate::{McpConfig, MetadataMode, PromptPiece, Prompts, SessionRequest};
 /// What tools report to the test besides their results.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
 
-pub(crate) struct World {
+pub(crate) struct Fixture {
     pub(crate) registry: Arc<Registry>,
     pub(crate) store: Arc<MemoryStore>,
     pub(crate) log: Log,
@@ -34,7 +34,7 @@ pub(crate) struct World {
     machine: Arc<MemoryMachine>,
 }
 
-impl World {
+impl Fixture {
     pub(crate) fn new() -> Self {
         let machine = Arc::new(MemoryMachine::default());
         let journal = Arc::new(MemoryJournal::default());
@@ -48,7 +48,7 @@ impl World {
         registry.register(Layer::Builtin, Arc::new(Wait(log.clone()))).permanent();
         registry.register(Layer::Runtime, Arc::new(Touch)).permanent();
         registry.register(Layer::Runtime, Arc::new(Flood)).permanent();
-        World { registry, store: Arc::default(), log, workspace, machine }
+        Fixture { registry, store: Arc::default(), log, workspace, machine }
     }
 
     /// Returns a tool to register and drop during a test.

@@ -117,7 +117,7 @@ fn a_line_without_end_closes_the_connection_with_a_reason() {
 }
 
 #[test]
-fn a_client_that_does_not_read_is_not_read_from() {
+fn nothing_more_is_read_from_a_client_that_ignores_its_answers() {
     // Long ids make long answers.
     let request = |id: usize, method: &str| {
         format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id:0200}\",\"method\":\"{method}\"}}\n")

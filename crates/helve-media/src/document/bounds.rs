@@ -14,8 +14,8 @@ const MAX_STREAM: u64 = 64 << 20;
 const MAX_TOTAL: u64 = 512 << 20;
 /// Maximum decompressed size of the content of one page.
 const MAX_CONTENT: u64 = 16 << 20;
-/// Maximum size of a stream whose decompressed size cannot be determined. Its decompressed size is then taken to be
-/// this.
+/// A stream whose decompressed size cannot be determined may be at most this large, and is counted as if it
+/// decompressed to exactly this size.
 const MAX_OPAQUE: usize = 16 << 10;
 /// Maximum number of form XObjects that one page draws, counting repetitions.
 const MAX_DRAWN: u64 = 20_000;

@@ -105,8 +105,8 @@ pub(crate) fn newest(
 ) -> rusqlite::Result<Vec<CallState>> {
     let mut calls = read_calls(&database.main, session, max)?;
     // After a switch to memory, earlier calls are in the read-only file.
-    let Some(fallback) = database.fallback(Table::Calls) else { return Ok(calls) };
-    calls.extend(read_calls(fallback, session, max).unwrap_or_default());
+    let Some(original) = database.original_file(Table::Calls) else { return Ok(calls) };
+    calls.extend(read_calls(original, session, max).unwrap_or_default());
     let mut seen = HashSet::new();
     // A call that began before the switch to memory is in both databases. Its row in memory is newer, and is kept.
     calls.retain(|call| seen.insert((call.session.clone(), call.id.clone(), call.created)));

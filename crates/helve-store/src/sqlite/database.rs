@@ -1,4 +1,4 @@
-//! The database in use: a file, or memory with a read-only fallback file.
+//! The database in use: a file, or memory together with the original file, which is only read.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -17,9 +17,9 @@ pub(crate) struct Database {
     pub(crate) location: Location,
     /// The id of this process, to which running calls belong.
     pub(crate) owner: String,
-    /// The read-only file, if `main` is in memory. Rows that `main` does not have are read from this file. A read error
-    /// counts as "not found".
-    fallback: Option<Fallback>,
+    /// The file on disk, if `main` is in memory because that file cannot be written or belongs to a newer version. Rows
+    /// that `main` does not have are read from it. A read error counts as "not found".
+    original_file: Option<OriginalFile>,
     /// Images in `main` that this process stored or verified.
     pub(crate) intact_images: RefCell<IntactImages>,
 }
@@ -51,8 +51,9 @@ pub(crate) enum Location {
     Memory,
 }
 
-struct Fallback {
+struct OriginalFile {
     connection: Connection,
+    /// The tables that have the expected schema.
     tables: Vec<Table>,
 }
 
@@ -79,7 +80,7 @@ impl Database {
         schema::migrate(&mut main)?;
         let location = Location::File(FileIdentity::of(path)?);
         let intact_images = RefCell::default();
-        Ok(Self { main, location, owner: owner.into(), fallback: None, intact_images })
+        Ok(Self { main, location, owner: owner.into(), original_file: None, intact_images })
     }
 
     pub(crate) fn memory() -> Result<Self, DatabaseFailure> {
@@ -90,24 +91,24 @@ impl Database {
             main,
             location: Location::Memory,
             owner: "this".into(),
-            fallback: None,
+            original_file: None,
             intact_images: RefCell::default(),
         })
     }
 
-    /// Uses a read-only file as the fallback, if it can be read.
-    pub(crate) fn read_fallback_from(&mut self, path: &Path) {
-        self.fallback =
-            connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok().and_then(Fallback::new);
+    /// Opens the original file read-only, if it can be read.
+    pub(crate) fn open_original_file(&mut self, path: &Path) {
+        self.original_file =
+            connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY).ok().and_then(OriginalFile::new);
     }
 
-    /// Switches to memory, with the previous database as the fallback.
+    /// Switches to memory. The file on disk is still read.
     pub(crate) fn into_memory(self) -> Result<Self, DatabaseFailure> {
-        let fallback = match self.location {
-            Location::File(_) => Fallback::new(self.main),
-            Location::Memory => self.fallback,
+        let original_file = match self.location {
+            Location::File(_) => OriginalFile::new(self.main),
+            Location::Memory => self.original_file,
         };
-        Ok(Self { fallback, ..Self::memory()? })
+        Ok(Self { original_file, ..Self::memory()? })
     }
 
     /// Whether the path now leads to another file. If so, the database must be opened again, because SQLite would keep
@@ -144,16 +145,16 @@ impl Database {
         result
     }
 
-    /// Returns the fallback connection, if it has this table in the known form.
-    pub(crate) fn fallback(&self, table: Table) -> Option<&Connection> {
-        let fallback = self.fallback.as_ref()?;
-        fallback.tables.contains(&table).then_some(&fallback.connection)
+    /// If `main` is in memory, returns the original file, provided that this table has the expected schema.
+    pub(crate) fn original_file(&self, table: Table) -> Option<&Connection> {
+        let original = self.original_file.as_ref()?;
+        original.tables.contains(&table).then_some(&original.connection)
     }
 }
 
-impl Fallback {
+impl OriginalFile {
     fn new(connection: Connection) -> Option<Self> {
-        // The fallback is optional, so no query waits for a lock on it.
+        // The original file is optional, so no query waits for a lock on it.
         connection.busy_timeout(Duration::ZERO).ok()?;
         let is_known = |table: &Table| table.matches(&connection).unwrap_or(false);
         let tables: Vec<_> = TABLES.into_iter().filter(is_known).collect();

@@ -57,7 +57,9 @@ impl Journal for SqliteStore {
                 completed =
                     worker.attempt(|database| entries::complete(database, &folder, id, &images))?;
             }
-            worker.record_added(images.iter().flatten().map(|file| file.image.added_bytes()).sum());
+            worker.count_added_bytes(
+                images.iter().flatten().map(|file| file.image.added_bytes()).sum(),
+            );
             match completed {
                 CompletionResult::Completed => Ok(()),
                 CompletionResult::NotFound => Err(no_incomplete_entry()),
@@ -121,7 +123,7 @@ fn begin(
     let image = |file: &BeforeImage| file.image.as_ref().map(NewImage::of);
     let images: Vec<_> = entry.files.iter().map(image).collect();
     let id = worker.attempt(|database| entries::begin(database, folder, entry, &images))?;
-    worker.record_added(images.iter().flatten().map(NewImage::added_bytes).sum());
+    worker.count_added_bytes(images.iter().flatten().map(NewImage::added_bytes).sum());
     Ok(id)
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn open(
     let mut database = Database::memory()?;
     match failure.problem {
         DatabaseProblem::Newer { .. } | DatabaseProblem::Unwritable => {
-            database.read_fallback_from(&path)
+            database.open_original_file(&path)
         }
         DatabaseProblem::Damaged | DatabaseProblem::Changed | DatabaseProblem::Locked => {}
     }

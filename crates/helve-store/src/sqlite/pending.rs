@@ -12,7 +12,7 @@ use super::{calls, slots};
 
 #[derive(Default)]
 pub(crate) struct PendingWrites {
-    live: HashMap<Key, LiveCall>,
+    tracked: HashMap<Key, TrackedCall>,
     /// Values to write, by session and key. A later value replaces an earlier one, so only the last value is written.
     slots: HashMap<(String, String), String>,
     /// Number of calls that began so far.
@@ -24,7 +24,7 @@ pub(crate) struct PendingWrites {
 /// Identifies a call by session and id, because ids are chosen by clients.
 type Key = (Arc<str>, Arc<str>);
 
-struct LiveCall {
+struct TrackedCall {
     state: CallState,
     /// Sequence number of the call.
     number: u64,
@@ -45,25 +45,25 @@ pub(crate) enum WriteUrgency {
 }
 
 /// Maximum number of calls tracked at a time. Further calls are not written.
-const MAX_LIVE_CALLS: usize = 4096;
+const MAX_TRACKED_CALLS: usize = 4096;
 
 impl PendingWrites {
     pub(crate) fn add_event(&mut self, event: &Event) {
         let key = (event.session.clone(), event.call.clone());
         if let Some(state) = CallState::begin(event) {
-            if self.live.len() >= MAX_LIVE_CALLS {
+            if self.tracked.len() >= MAX_TRACKED_CALLS {
                 self.lost_calls += 1;
                 return;
             }
             self.started += 1;
             let (number, urgency) = (self.started, WriteUrgency::Lazy);
-            self.live.insert(key, LiveCall { state, number, row: None, urgency });
-        } else if let Some(live) = self.live.get_mut(&key) {
-            live.state.fold(event);
+            self.tracked.insert(key, TrackedCall { state, number, row: None, urgency });
+        } else if let Some(tracked) = self.tracked.get_mut(&key) {
+            tracked.state.fold(event);
             let is_immediate =
                 matches!(event.kind, EventKind::Running { .. } | EventKind::Finished(_));
             let urgency = if is_immediate { WriteUrgency::Immediate } else { WriteUrgency::Lazy };
-            live.urgency = live.urgency.max(urgency);
+            tracked.urgency = tracked.urgency.max(urgency);
         }
     }
 
@@ -77,7 +77,7 @@ impl PendingWrites {
 
     /// Whether there are slots to write, or calls of at least this urgency.
     pub(crate) fn has_writes_of(&self, min_urgency: WriteUrgency) -> bool {
-        self.has_slots() || self.live.values().any(|live| live.urgency >= min_urgency)
+        self.has_slots() || self.tracked.values().any(|tracked| tracked.urgency >= min_urgency)
     }
 
     /// Writes the slots and the calls of at least this urgency in one transaction.
@@ -91,15 +91,17 @@ impl PendingWrites {
         for ((session, key), value) in &self.slots {
             slots::set(database, session, key, value)?;
         }
-        let is_due = |(_, live): &(&Key, &LiveCall)| live.urgency >= min_urgency;
-        let mut due: Vec<_> = self.live.iter().filter(is_due).collect();
+        let is_due = |(_, tracked): &(&Key, &TrackedCall)| tracked.urgency >= min_urgency;
+        let mut due: Vec<_> = self.tracked.iter().filter(is_due).collect();
         // The row order must match the start order, even for calls of the same millisecond.
-        due.sort_by_key(|(_, live)| live.number);
+        due.sort_by_key(|(_, tracked)| tracked.number);
         let mut rows = Vec::new();
-        for (key, live) in due {
-            let row =
-                live.row.filter(|(location, _)| *location == database.location).map(|(_, row)| row);
-            let row = calls::write(&transaction, &database.owner, row, &live.state)?;
+        for (key, tracked) in due {
+            let row = tracked
+                .row
+                .filter(|(location, _)| *location == database.location)
+                .map(|(_, row)| row);
+            let row = calls::write(&transaction, &database.owner, row, &tracked.state)?;
             rows.push((key.clone(), row));
         }
         transaction.commit()?;
@@ -110,14 +112,14 @@ impl PendingWrites {
     pub(crate) fn mark_written(&mut self, written: WrittenRows) {
         self.slots.clear();
         for (key, row) in written.rows {
-            let Some(live) = self.live.get_mut(&key) else { continue };
-            match live.state.status {
+            let Some(tracked) = self.tracked.get_mut(&key) else { continue };
+            match tracked.state.status {
                 CallStatus::Pending | CallStatus::Running => {
-                    live.row = Some((written.location, row));
-                    live.urgency = WriteUrgency::None;
+                    tracked.row = Some((written.location, row));
+                    tracked.urgency = WriteUrgency::None;
                 }
                 CallStatus::Completed | CallStatus::Error => {
-                    self.live.remove(&key);
+                    self.tracked.remove(&key);
                 }
             }
         }
@@ -126,7 +128,7 @@ impl PendingWrites {
     /// Discards the slots and the ended calls, because they could not be written anywhere.
     pub(crate) fn discard(&mut self) {
         self.slots.clear();
-        self.live.retain(|_, live| match live.state.status {
+        self.tracked.retain(|_, tracked| match tracked.state.status {
             CallStatus::Pending | CallStatus::Running => true,
             CallStatus::Completed | CallStatus::Error => false,
         });

@@ -136,8 +136,8 @@ impl Queue {
         start
     }
 
-    /// Unlocks the state, then wakes the thread. In the other order, the woken thread could get the lock before it
-    /// runs, and the next caller would have to wait for it.
+    /// Unlocks the state, then wakes the worker thread. If it were woken first, the lock could be handed to the worker
+    /// while it is not yet scheduled, and the next caller would wait until the worker runs.
     fn unlock_and_wake(&self, state: MutexGuard<'_, QueueState>, must_wake: bool) {
         drop(state);
         if must_wake {

@@ -58,9 +58,9 @@ pub(crate) fn remembered(
     database: &Database,
     scopes: &[StoredScope],
 ) -> rusqlite::Result<Vec<Rule>> {
-    let fallback = database.fallback(Table::Rules);
+    let original = database.original_file(Table::Rules);
     let mut rules =
-        fallback.and_then(|fallback| read_rules(fallback, scopes).ok()).unwrap_or_default();
+        original.and_then(|original| read_rules(original, scopes).ok()).unwrap_or_default();
     rules.extend(read_rules(&database.main, scopes)?);
     Ok(rules)
 }

@@ -53,7 +53,7 @@ pub(crate) fn get(
 ) -> rusqlite::Result<Option<(u64, Value)>> {
     let found = match find(&database.main, session, key)? {
         Some(found) => Some(found),
-        None => find_in_fallback(database, session, key),
+        None => find_in_original_file(database, session, key),
     };
     match found {
         Some(SlotRow { version, text: Some(text) }) => match serde_json::from_str(&text) {
@@ -82,7 +82,7 @@ pub(crate) fn compare_and_set(
     expected_version: u64,
     value: &str,
 ) -> rusqlite::Result<bool> {
-    copy_from_fallback(database, session, key)?;
+    copy_from_original_file(database, session, key)?;
     let mut statement = match expected_version {
         0 => database.main.prepare_cached(
             "INSERT OR IGNORE INTO slots (session, key, version, touched, value) VALUES (?1, ?2, ?3 + 1, ?4, ?5)",
@@ -102,7 +102,7 @@ pub(crate) fn set(
     key: &str,
     value: &str,
 ) -> rusqlite::Result<()> {
-    copy_from_fallback(database, session, key)?;
+    copy_from_original_file(database, session, key)?;
     let mut statement = database.main.prepare_cached(
         "INSERT INTO slots (session, key, version, touched, value) VALUES (?1, ?2, 1, ?3, ?4)
          ON CONFLICT (session, key) DO UPDATE SET version = version + 1, touched = ?3, value = ?4",
@@ -112,11 +112,15 @@ pub(crate) fn set(
 
 /// If the store has fallen back to memory, copies a slot from the read-only file into memory, so that it can be
 /// replaced.
-fn copy_from_fallback(database: &Database, session: &str, key: &str) -> rusqlite::Result<()> {
-    if database.fallback(Table::Slots).is_none() || find(&database.main, session, key)?.is_some() {
+fn copy_from_original_file(database: &Database, session: &str, key: &str) -> rusqlite::Result<()> {
+    if database.original_file(Table::Slots).is_none()
+        || find(&database.main, session, key)?.is_some()
+    {
         return Ok(());
     }
-    if let Some(SlotRow { version, text: Some(text) }) = find_in_fallback(database, session, key) {
+    if let Some(SlotRow { version, text: Some(text) }) =
+        find_in_original_file(database, session, key)
+    {
         database.main.execute(
             "INSERT INTO slots (session, key, version, touched, value) VALUES (?1, ?2, ?3, ?4, ?5)",
             params![session, key, version, now(), text],
@@ -141,8 +145,8 @@ fn find(connection: &Connection, session: &str, key: &str) -> rusqlite::Result<O
 }
 
 /// If the store has fallen back to memory, returns a slot from the read-only file, provided that its value can be read.
-fn find_in_fallback(database: &Database, session: &str, key: &str) -> Option<SlotRow> {
-    let found = find(database.fallback(Table::Slots)?, session, key).ok()??;
+fn find_in_original_file(database: &Database, session: &str, key: &str) -> Option<SlotRow> {
+    let found = find(database.original_file(Table::Slots)?, session, key).ok()??;
     let is_value = |text: &String| serde_json::from_str::<Value>(text).is_ok();
     found.text.as_ref().is_some_and(is_value).then_some(found)
 }

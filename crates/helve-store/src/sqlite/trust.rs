@@ -12,7 +12,9 @@ use super::schema::Table;
 pub(crate) fn trusted_digest(database: &Database, root: &Path) -> rusqlite::Result<Option<String>> {
     let found = match find(&database.main, root)? {
         Some(found) => Some(found),
-        None => database.fallback(Table::Trust).and_then(|fallback| find(fallback, root).ok()?),
+        None => {
+            database.original_file(Table::Trust).and_then(|original| find(original, root).ok()?)
+        }
     };
     Ok(found.flatten())
 }

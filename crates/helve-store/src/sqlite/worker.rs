@@ -135,10 +135,10 @@ impl StoreWorker {
         (!warnings.is_empty()).then(|| warnings.join(" "))
     }
 
-    /// Records that the journal has grown by this many bytes.
-    pub(crate) fn record_added(&mut self, bytes: u64) {
+    /// Counts bytes by which the journal has grown.
+    pub(crate) fn count_added_bytes(&mut self, bytes: u64) {
         if let Some(database) = &self.database {
-            self.schedule.record_added(database.location, bytes);
+            self.schedule.count_added_bytes(database.location, bytes);
         }
     }
 

@@ -179,7 +179,7 @@ impl Tag {
         )
     }
 
-    /// Whether the element shields those around it: an end tag inside it ends none of them.
+    /// Whether an end tag inside this element cannot close an element outside it.
     pub(crate) fn is_boundary(self) -> bool {
         matches!(
             self,

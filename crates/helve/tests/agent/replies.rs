@@ -208,7 +208,7 @@ async fn a_refusal_ends_the_turn_and_is_not_sent_back() {
 }
 
 #[tokio::test]
-async fn a_cut_answer_goes_on_once() {
+async fn a_cut_off_reply_is_continued_only_once() {
     for second in [Stop::Normal, Stop::Length] {
         on_each(
             |protocol| {

@@ -23,7 +23,7 @@ async fn a_preview_changes_nothing_and_has_the_diff() {
     let before = stage.tree();
     let toolbox = read_only_toolbox(&stage).await;
     let patch = "*** Begin Patch\n*** Update File: a.txt\n@@\n-one\n+1\n*** Add File: b.txt\n+new\n*** End Patch";
-    for (tool, input, first, removed) in [
+    for (tool, input, first, diff_line) in [
         (
             "edit",
             json!({"filePath": "a.txt", "oldString": "one", "newString": "1"}),
@@ -41,8 +41,8 @@ async fn a_preview_changes_nothing_and_has_the_diff() {
     ] {
         let (text, metadata) = preview(&toolbox, tool, input).await.unwrap();
         assert!(text.starts_with(first) && text.contains("Nothing was written"), "{text}");
-        assert!(text.contains(removed), "{text}");
-        assert!(metadata["diff"].as_str().unwrap().contains(removed), "{metadata}");
+        assert!(text.contains(diff_line), "{text}");
+        assert!(metadata["diff"].as_str().unwrap().contains(diff_line), "{metadata}");
         assert_eq!(metadata["preview"], true);
         assert_eq!(stage.tree(), before, "{tool}");
     }

@@ -157,8 +157,10 @@ async fn a_listener_is_notified_of_changed_tools() {
     let client = server.client("/mcp", "{}").await;
     let mut connection = client.stream("GET", "").await;
     assert_eq!(client.send("GET", &[], "").await.status, 409);
-    let registered =
-        server.world.registry.register(helve_core::Layer::Runtime, server.world.temporary_tool());
+    let registered = server
+        .fixture
+        .registry
+        .register(helve_core::Layer::Runtime, server.fixture.temporary_tool());
     let (_, notification) = connection.event().await.unwrap();
     assert_eq!(notification["method"], "notifications/tools/list_changed");
     drop(registered);
@@ -172,7 +174,7 @@ async fn stopping_ends_running_calls() {
     let client = server.client("/mcp", "{}").await;
     let _connection = client.begin_call(1, "wait", "{}").await;
     let address = server.address;
-    while !server.world.log.lock().iter().any(|entry| entry == "waiting") {
+    while !server.fixture.log.lock().iter().any(|entry| entry == "waiting") {
         tokio::task::yield_now().await;
     }
     let fixture = server.close().await;

@@ -46,7 +46,7 @@ pub(super) fn change(
             }
             Ok(Some(found))
         }
-        None => Ok(fallback(database).and_then(|fallback| read(fallback).ok()?)),
+        None => Ok(original_file(database).and_then(|original| read(original).ok()?)),
     }
 }
 
@@ -57,8 +57,9 @@ pub(super) fn newest(
     max: usize,
 ) -> rusqlite::Result<Vec<RecordedChange>> {
     let mut found = read_newest(&database.main, root, max)?;
-    let in_fallback = fallback(database).and_then(|fallback| read_newest(fallback, root, max).ok());
-    for (number, change) in in_fallback.unwrap_or_default() {
+    let in_original =
+        original_file(database).and_then(|original| read_newest(original, root, max).ok());
+    for (number, change) in in_original.unwrap_or_default() {
         // A call that was running during the switch to memory is in both databases. The change in memory is newer, and
         // is kept.
         let is_same = |(_, other): &(i64, RecordedChange)| {
@@ -268,9 +269,9 @@ fn without_content(mode: u32) -> journal::FileImage {
 /// The mode assumed if the recorded mode cannot be read, so that the content can still be used.
 const UNKNOWN_MODE: u32 = 0o600;
 
-/// If the main database is in memory, returns the read-only file, provided that it has all journal tables in the known
-/// form.
-fn fallback(database: &Database) -> Option<&Connection> {
+/// If Helve switched to a database in memory, returns the one on disk, which is only read, provided that its journal
+/// tables have the expected schema.
+fn original_file(database: &Database) -> Option<&Connection> {
     let tables = [Table::Journal, Table::JournalFiles, Table::JournalImages];
-    tables.into_iter().map(|table| database.fallback(table)).reduce(Option::and).flatten()
+    tables.into_iter().map(|table| database.original_file(table)).reduce(Option::and).flatten()
 }

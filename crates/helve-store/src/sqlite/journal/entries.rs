@@ -72,7 +72,7 @@ fn encode_intended(intended: Option<&LazyHash>) -> Vec<u8> {
     intended.map_or_else(Vec::new, |hash| hash.get().0.to_vec())
 }
 
-/// What a call was to make of a file.
+/// The state in which a call intended to leave a file.
 pub(super) enum IntendedState {
     Content(ContentHash),
     Deleted,
@@ -128,6 +128,8 @@ pub(super) fn complete(
     id: EntryId,
     after_files: &[Option<AfterFile>],
 ) -> rusqlite::Result<CompletionResult> {
+    // The column `after` is the image after the commit, and `left_mode` the permissions with which the commit left the
+    // file.
     const AFTER: &str =
         "UPDATE journal_files SET after = ?3, left_mode = ?4 WHERE entry = ?1 AND position = ?2";
     prepare(database, folder, after_files.iter().flatten().map(|file| &file.image))?;

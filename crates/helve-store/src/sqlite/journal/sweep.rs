@@ -70,8 +70,8 @@ enum SweepStage {
 }
 
 impl SweepSchedule {
-    /// Records that bytes were added to the journal.
-    pub(crate) fn record_added(&mut self, location: Location, bytes: u64) {
+    /// Counts bytes that were added to the journal, and schedules a sweep if there are enough of them.
+    pub(crate) fn count_added_bytes(&mut self, location: Location, bytes: u64) {
         self.added = self.added.saturating_add(bytes);
         let is_due =
             now() >= self.next || self.added >= JournalLimits::of(location).max_unswept_bytes;
@@ -85,7 +85,8 @@ impl SweepSchedule {
         self.stage != SweepStage::Idle
     }
 
-    /// Does the next small part of a sweep. After an error, the next [`SweepSchedule::record_added`] triggers a retry.
+    /// Does the next small part of a sweep. After an error, the next [`SweepSchedule::count_added_bytes`] triggers a
+    /// retry.
     pub(crate) fn advance(&mut self, database: &Database, folder: &Path) -> rusqlite::Result<()> {
         let limits = JournalLimits::of(database.location);
         let stage = std::mem::take(&mut self.stage);

@@ -60,7 +60,7 @@ fn a_call_is_written_when_it_runs_and_when_it_ends() {
     }
     end(&mut pending, "1");
     assert_eq!(write(&mut pending, &database), 1);
-    assert!(pending.live.is_empty());
+    assert!(pending.tracked.is_empty());
     let calls = calls::newest(&database, None, 10).unwrap();
     assert_eq!(calls.iter().map(|call| call.title.as_str()).collect::<Vec<_>>(), ["99 %"]);
 }
@@ -102,9 +102,9 @@ fn a_call_gets_a_new_row_after_a_switch_to_another_database() {
 #[test]
 fn calls_beyond_the_limit_are_counted_as_untracked() {
     let mut pending = PendingWrites::default();
-    for call in 0..MAX_LIVE_CALLS + 3 {
+    for call in 0..MAX_TRACKED_CALLS + 3 {
         start(&mut pending, &call.to_string());
         run(&mut pending, &call.to_string());
     }
-    assert_eq!((pending.live.len(), pending.lost_calls), (MAX_LIVE_CALLS, 3));
+    assert_eq!((pending.tracked.len(), pending.lost_calls), (MAX_TRACKED_CALLS, 3));
 }

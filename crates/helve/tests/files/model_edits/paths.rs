@@ -10,7 +10,7 @@ pub(super) const GENERATORS: &[Generator] = &[
     odd_new_path,
     plausible_new_path,
     odd_existing_path,
-    path_of_a_missing_file,
+    mistaken_path_of_an_existing_file,
     wrong_folder,
     look_alike,
 ];
@@ -107,8 +107,8 @@ fn odd_existing_path(rng: &mut Rng) -> Case {
     Case::new("an odd name exists", tool, input, change(&given, "two\n")).file(&given, "one\n")
 }
 
-/// The path has a mistake. Without it, it would be the path of an existing file.
-fn path_of_a_missing_file(rng: &mut Rng) -> Case {
+/// The path has a mistake; corrected, it names an existing file.
+fn mistaken_path_of_an_existing_file(rng: &mut Rng) -> Case {
     let path = format!("src/part_{}.txt", rng.u16(..));
     let given = match rng.usize(..16) {
         14 => format!("@{path}"),

@@ -117,7 +117,7 @@ fn one_process_sweeps_per_hour_unless_much_is_added() {
     let images = folder_in(folder.path());
     // Returns the number of steps that a process does after adding this many bytes.
     let steps = |schedule: &mut SweepSchedule, bytes: u64| {
-        schedule.record_added(database.location, bytes);
+        schedule.count_added_bytes(database.location, bytes);
         (0..9)
             .filter(|_| schedule.has_work() && schedule.advance(&database, &images).is_ok())
             .count()
@@ -143,7 +143,7 @@ fn a_clock_that_jumps_ahead_expires_nothing_at_once() {
     let sweep = |hours| {
         set_last_sweep(&database, hours);
         let mut schedule = SweepSchedule::default();
-        schedule.record_added(database.location, 10);
+        schedule.count_added_bytes(database.location, 10);
         while schedule.has_work() {
             schedule.advance(&database, &images).unwrap();
         }
@@ -207,7 +207,7 @@ fn image_files_without_a_row_are_removed_after_an_hour() {
     }
     std::fs::File::options().write(true).open(&needed[0]).unwrap().set_modified(long_ago).unwrap();
     let mut schedule = SweepSchedule::default();
-    schedule.record_added(database.location, 1);
+    schedule.count_added_bytes(database.location, 1);
     while schedule.has_work() {
         schedule.advance(&database, &images).unwrap();
     }
