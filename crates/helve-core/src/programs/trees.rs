@@ -255,8 +255,10 @@ async fn walk(
     let first_walk = folder.machine.find_restricted(request.clone()).await;
     budget.time = budget.time.saturating_sub(started.elapsed());
     let is_finished = first_walk.as_ref().is_ok_and(|files| files.ended == WalkEnd::Complete);
-    // The first walk stops when the time is over. The second one stops after a number of entries instead.
-    if !is_finished && budget.entries > 0 {
+    let first_judged = first_walk.as_ref().map_or(0, |files| files.judged);
+    // The first walk stops when the time is over. The second one stops after a number of entries instead, so it is only
+    // needed if the first one saw fewer.
+    if !is_finished && first_judged < budget.entries {
         request.tree.timeout = MAX_TIME_FOR_MIN;
         request.max_entries = budget.entries;
         let second_walk = folder.machine.find_restricted(request).await;
