@@ -110,17 +110,19 @@ const NEEDS: &[(&str, &str, &str, &str)] = &[
     ("opencode-vibeguard", "null", "project/vibeguard.config.json", r#"{"enabled": true}"#),
 ];
 
+/// Plugins that load but give nothing on Linux, in opencode too: the package and the reason.
+const GIVES_NOTHING: &[(&str, &str)] = &[("opencode-caffeinate", "it gives hooks on macOS only")];
+
 /// Known failures: the package and the reason. They count as failures.
-const KNOWN_FAILURES: &[(&str, &str)] = &[
-    ("opencode-caffeinate", "it gives hooks on macOS only"),
-    (
-        "opencode-checkpoint-plugin",
-        "its package better-sqlite3 must be compiled, and does not work on bun",
-    ),
-];
+const KNOWN_FAILURES: &[(&str, &str)] = &[(
+    "opencode-checkpoint-plugin",
+    "its package better-sqlite3 must be compiled, and does not work on bun",
+)];
 
 /// A plugin that uses `bun:sqlite` need not load on node 20, which has no SQLite. Its error says so.
 const NEEDS_SQLITE: &str = "bun:sqlite needs bun, or node 22.5 and later";
+
+const NOT_LISTED: &str = "it is missing in the list of plugins";
 
 /// At least this share of the plugins must load on each runtime.
 const MIN_LOADED: f64 = 0.97;
@@ -135,6 +137,9 @@ pub(super) fn run(helve: &Helve) -> Result<E2eResult, String> {
         let runtime = npm::install(&[package])?.join(program);
         let (mut loaded, mut tried) = (0, PLUGINS.len());
         for plugin in PLUGINS {
+            let may_give_nothing =
+                GIVES_NOTHING.iter().any(|(empty, _)| *empty == package_name(plugin));
+            let judge = if may_give_nothing { judge_empty } else { judge };
             match load(helve, package, plugin, &runtime).and_then(|found| judge(&found)) {
                 Ok(()) => loaded += 1,
                 Err(why) if why.contains(NEEDS_SQLITE) && *package == "node@20" => {
@@ -221,12 +226,23 @@ fn judge(findings: &Value) -> Result<(), String> {
     let gave = messages("plugin").any(|message| !message.ends_with("no hooks and no tools"));
     if !gave {
         let problem = problems.next().or(messages("plugin").next());
-        return Err(problem.unwrap_or("it is missing in the list of plugins").into());
+        return Err(problem.unwrap_or(NOT_LISTED).into());
     }
     // Every function that a file exports is called as a plugin. Helpers among them may fail.
     match problems.find(|problem| !is_of_helper(problem)) {
         Some(problem) => Err(problem.into()),
         None => Ok(()),
+    }
+}
+
+/// Like [`judge`], for a plugin that gives nothing: it must be listed, and nothing may have failed.
+fn judge_empty(findings: &Value) -> Result<(), String> {
+    let mut findings = findings.as_array().into_iter().flatten();
+    let problem = findings.clone().find(|it| it["check"] == "custom tools");
+    match (problem, findings.find(|it| it["check"] == "plugin")) {
+        (Some(problem), _) => Err(problem["message"].to_string()),
+        (None, Some(_)) => Ok(()),
+        (None, None) => Err(NOT_LISTED.into()),
     }
 }
 
@@ -275,6 +291,14 @@ mod tests {
         check(&[("plugin", "/p.js: hooks: event"), ("custom tools", own)], Err(own));
         check(&[("plugin", nothing)], Err(nothing));
         check(&[("custom tools", failed)], Err(failed));
-        check(&[], Err("it is missing in the list of plugins"));
+        check(&[], Err(NOT_LISTED));
+    }
+
+    #[test]
+    fn a_plugin_that_gives_nothing_must_be_listed_and_not_fail() {
+        let finding = |check: &str| json!([{"check": check, "message": "/p.js: x"}]);
+        assert_eq!(judge_empty(&finding("plugin")), Ok(()));
+        assert!(judge_empty(&finding("custom tools")).is_err());
+        assert_eq!(judge_empty(&json!([])), Err(NOT_LISTED.to_owned()));
     }
 }
