@@ -779,6 +779,20 @@ fn a_relative_configuration_file_finds_its_plugins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn provided_packages_are_found_by_import_meta_resolve() {
+    let source = "const { tool } = await import(import.meta.resolve('@opencode-ai/plugin'))\nconst { z } = await import(import.meta.resolve('zod'))\nlet missing = ''\ntry { import.meta.resolve('not-installed') } catch (error) { missing = String(error) }\nexport default tool({ description: 'd', args: { n: z.number() }, execute: async ({ n }) => n + (missing.includes('not-installed') ? ' missing' : missing) })";
+    // The package is installed, but can only be imported, not required.
+    let package = r#"{"name": "@opencode-ai/plugin", "type": "module", "exports": {".": {"import": "./index.js"}}}"#;
+    let project = Project::new(&[
+        (Path::new("tool/it.ts").into(), source.into()),
+        (Path::new("node_modules/@opencode-ai/plugin/package.json").into(), package.into()),
+    ]);
+    let toolbox = project.open_trusted().await;
+    assert_eq!(call(&toolbox, "it", r#"{"n": 2}"#).await, "2 missing");
+    toolbox.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_plugin_that_failed_is_loaded_again() {
     let source = "import fs from 'node:fs'\nexport const P = async ({ directory }) => { fs.readFileSync(directory + '/needed'); return { auth: {}, tool: { t: { description: 'd', args: {}, execute: async () => 'loaded' } } } }";
     let project = one("plugin/it.js", source.into());

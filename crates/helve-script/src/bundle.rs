@@ -155,7 +155,7 @@ impl Bundler<'_> {
         let stripped = stripped.map_err(to_error)?;
         match problem {
             Some(problem) => Err(to_error(problem)),
-            None => Ok(assemble(path, stripped, &required)),
+            None => Ok(assemble(path, stripped, &required, &self.provided_packages())),
         }
     }
 
@@ -215,10 +215,30 @@ impl Bundler<'_> {
         })
     }
 
+    /// The npm packages that Helve provides: a JavaScript object with the name and URL of each.
+    fn provided_packages(&self) -> String {
+        let packages = PROVIDED_PACKAGES.iter().map(|(name, module)| {
+            format!(
+                "{}: {}",
+                literal(&Value::from(*name)),
+                literal(&Value::from(self.provided_url(*module)))
+            )
+        });
+        format!("{{ {} }}", packages.collect::<Vec<_>>().join(", "))
+    }
+
     fn provided_url(&self, module: ProvidedModule) -> String {
         file_uri::from_path(&self.provided.join(module.file_name()))
     }
 }
+
+/// Packages that `import.meta.resolve` finds although they are not installed.
+const PROVIDED_PACKAGES: &[(&str, ProvidedModule)] = &[
+    ("@opencode-ai/plugin", ProvidedModule::Plugin),
+    ("@opencode-ai/plugin/tool", ProvidedModule::Plugin),
+    ("zod", ProvidedModule::Zod),
+    ("zod/v4", ProvidedModule::Zod),
+];
 
 fn missing_package(name: &str, importer: &Path) -> String {
     let folder = importer.parent().unwrap_or(importer);
@@ -272,11 +292,13 @@ fn literal(value: &Value) -> String {
 }
 
 /// Prepends definitions of the globals that a module uses, such as `require` and `__dirname`, and wraps CommonJS as an
-/// ES module. `required` contains the specifier of each `require` call, with the module that it loads.
+/// ES module. `required` contains the specifier of each `require` call, with the module that it loads;
+/// `provided_packages` is a JavaScript object.
 fn assemble(
     path: &Path,
     stripped: StrippedModule,
     required: &[(String, String)],
+    provided_packages: &str,
 ) -> (String, Vec<u32>) {
     let uses = |name: &str| stripped.undeclared_names.iter().any(|it| it == name);
     let text = |value: &str| literal(&Value::from(value));
@@ -297,7 +319,9 @@ fn assemble(
     }
     if stripped.uses_meta {
         let name = text(&path.file_name().unwrap_or_default().to_string_lossy());
-        writeln!(preamble, "const {META} = {{ url: {url}, filename: {file}, dirname: {folder}, path: {file}, dir: {folder}, file: {name}, main: false, env: process.env, require: __helveRequire, resolve: (name) => /^[./]/.test(name) ? new URL(name, {url}).href : __helveRequire.resolve(name) }};").ok();
+        writeln!(preamble, "const __helveProvided = {provided_packages};").ok();
+        writeln!(preamble, "const __helveResolve = (name) => {{ try {{ return __helveRequire.resolve(name); }} catch (error) {{ if (Object.hasOwn(__helveProvided, name)) return __helveProvided[name]; throw error; }} }};").ok();
+        writeln!(preamble, "const {META} = {{ url: {url}, filename: {file}, dirname: {folder}, path: {file}, dir: {folder}, file: {name}, main: false, env: process.env, require: __helveRequire, resolve: (name) => /^[./]/.test(name) ? new URL(name, {url}).href : __helveResolve(name) }};").ok();
     }
     if uses("require") || is_common_js {
         let entries = required
