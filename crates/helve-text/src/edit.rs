@@ -4,6 +4,7 @@
 //! as possible, and must match in one place only. Then the difference between `old` and `new` is applied to the actual
 //! lines of the file, so that unchanged text keeps its bytes. Uncertain edits are refused.
 
+mod cut_word;
 mod exact;
 mod find;
 mod indent;
@@ -14,6 +15,7 @@ mod nearest;
 mod new_text;
 mod normalize;
 mod placeholder;
+mod repeated;
 mod text_kind;
 pub(crate) mod write;
 
@@ -164,7 +166,7 @@ pub enum EditRefusal {
     Faulty(TextFault),
     /// The edit was probably made before: the file contains `new`, and contains `old` only inside `new` or not at all.
     AlreadyApplied { line: usize },
-    /// `old` ends or starts inside the word `word` of the file, and `new` has the whole word.
+    /// `old` ends or starts inside the word `word` of the file, and `new` has the rest of that word too.
     CutWord { line: usize, word: String },
     /// `old` and `new` are the same, apart from line endings.
     Same,
@@ -364,6 +366,10 @@ fn apply_match(
         return Err(EditRefusal::Faulty(fault));
     }
     let (old, new) = (find::split_lines(&interpretation.old), find::split_lines(new));
+    let around = |start: &usize| repeated::find_around_lines(keys, *start, &old, &new);
+    if let Some(starts) = match_set.starts.iter().map(around).collect::<Option<Vec<usize>>>() {
+        return Err(EditRefusal::AlreadyApplied { line: starts.first().map_or(line, |at| at + 1) });
+    }
     let mut end = 0;
     let blocks = match_set.starts.iter().filter_map(|start| {
         let candidate = find::candidate_at(view, keys, &old, *start)

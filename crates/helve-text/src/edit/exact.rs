@@ -5,8 +5,9 @@ use std::{borrow::Cow, ops::Range};
 use memchr::memmem::Finder;
 
 use super::{
-    AppliedEdit, Edit, EditRefusal, MAX_LISTED, MatchPolicy, NewText, Tolerances,
+    AppliedEdit, Edit, EditRefusal, MAX_LISTED, MatchPolicy, NewText, Tolerances, cut_word,
     normalize::{is_blank_line, split_line},
+    repeated,
     write::{self, Block, BlockLine, SourceLines},
 };
 use crate::{diff, view::View};
@@ -28,8 +29,8 @@ pub(super) fn apply(
             return Err(ambiguous_refusal(view, &finder, first));
         }
         check_new_text(view, first, edit)?;
-        if let Some(refusal) = cut_word_refusal(view, first, edit)
-            .or_else(|| repeated_insertion_refusal(view, first, edit))
+        if let Some(refusal) =
+            repeated_refusal(view, &[first], edit).or_else(|| cut_word_refusal(view, first, edit))
         {
             return Err(refusal);
         }
@@ -46,7 +47,9 @@ pub(super) fn apply(
         return Err(EditRefusal::TooLarge);
     }
     check_new_text(view, first, edit)?;
-    if let Some(refusal) = starts.iter().find_map(|start| cut_word_refusal(view, *start, edit)) {
+    if let Some(refusal) = repeated_refusal(view, &starts, edit)
+        .or_else(|| starts.iter().find_map(|start| cut_word_refusal(view, *start, edit)))
+    {
         return Err(refusal);
     }
     let blocks = group_by_line(view, &starts, edit.old.len())
@@ -100,75 +103,19 @@ fn check_new_text(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Result<(), Edi
     text.fault().map_or(Ok(()), |fault| Err(EditRefusal::Faulty(fault)))
 }
 
-/// Refuses an edit like `get` → `getUserById` in `getUser()`, which would give `getUserByIdUser()`. Here `old` ends in
-/// the middle of a word of the file, and `new` has the whole word. The rest of the word would be in the file twice.
+/// Refuses an edit that would repeat a part of a word.
 fn cut_word_refusal(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
-    let (before, after) = (&view.text()[..at], &view.text()[at + edit.old.len()..]);
-    let is_word = |character: char| character.is_alphanumeric() || character == '_';
-    let trailing_word_len = |text: &str| text.len() - text.trim_end_matches(is_word).len();
-    let refusal = |word: String| Some(EditRefusal::CutWord { line: view.line_at(at) + 1, word });
-    let rest_of_word = &after[..after.len() - after.trim_start_matches(is_word).len()];
-    let cut = &edit.old[edit.old.len() - trailing_word_len(edit.old)..];
-    if !rest_of_word.is_empty() && !cut.is_empty() && !ends_with_word(edit.new, cut) {
-        let word = format!("{cut}{rest_of_word}");
-        let continues =
-            edit.new.strip_prefix(edit.old).is_some_and(|more| more.starts_with(rest_of_word));
-        if continues || contains_word(edit.new, &word) && !contains_word(edit.old, &word) {
-            return refusal(word);
-        }
-    }
-    let start_of_word = &before[before.len() - trailing_word_len(before)..];
-    let cut = &edit.old[..edit.old.len() - edit.old.trim_start_matches(is_word).len()];
-    if !start_of_word.is_empty() && !cut.is_empty() && cut.len() < edit.old.len() {
-        let word = format!("{start_of_word}{cut}");
-        let new_starts_with_word =
-            edit.new.strip_prefix(word.as_str()).is_some_and(|rest| !rest.starts_with(is_word));
-        if new_starts_with_word {
-            return refusal(word);
-        }
-    }
-    None
+    let word = cut_word::find(view.text(), at..at + edit.old.len(), edit.old, edit.new)?;
+    Some(EditRefusal::CutWord { line: view.line_at(at) + 1, word })
 }
 
-/// Whether `text` contains `word` as a whole word.
-fn contains_word(text: &str, word: &str) -> bool {
-    let is_word = |character: char| character.is_alphanumeric() || character == '_';
-    text.match_indices(word).any(|(at, _)| {
-        !text[..at].ends_with(is_word) && !text[at + word.len()..].starts_with(is_word)
-    })
+/// Refuses an edit if the new text is already there, around every occurrence of the old text, because the same edit was
+/// sent before.
+fn repeated_refusal(view: &View<'_>, starts: &[usize], edit: &Edit<'_>) -> Option<EditRefusal> {
+    let around = |at: &usize| repeated::find_around(view.text(), *at, edit.old, edit.new);
+    let start = starts.iter().map(around).collect::<Option<Vec<usize>>>()?.first().copied()?;
+    Some(EditRefusal::AlreadyApplied { line: view.line_at(start) + 1 })
 }
-
-fn ends_with_word(text: &str, word: &str) -> bool {
-    let is_word = |character: char| character.is_alphanumeric() || character == '_';
-    text.strip_suffix(word).is_some_and(|before| !before.ends_with(is_word))
-}
-
-/// Refuses an insertion if the inserted text is already there, because the same edit was sent before.
-fn repeated_insertion_refusal(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Option<EditRefusal> {
-    let (text, end) = (view.text(), at + edit.old.len());
-    let new = edit.new.trim_end_matches('\n');
-    let old = edit.old.trim_end_matches('\n');
-    // A short insertion, such as `end`, a separator or a number, may be intended although the file already has it.
-    let is_long_enough =
-        |added: &str| added.chars().filter(|c| c.is_alphabetic()).count() >= MIN_LETTERS;
-    let ends_line = |offset: usize| offset == text.len() || text[offset..].starts_with('\n');
-    let after =
-        new.strip_prefix(old).filter(|added| added.starts_with('\n') && is_long_enough(added));
-    if after.is_some() && text[at..].starts_with(new) && ends_line(at + new.len()) {
-        return Some(EditRefusal::AlreadyApplied { line: view.line_at(at) + 1 });
-    }
-    let before =
-        new.strip_suffix(old).filter(|added| added.ends_with('\n') && is_long_enough(added))?;
-    let start = (end - (edit.old.len() - old.len())).checked_sub(new.len())?;
-    let starts_line = start == 0 || text.as_bytes()[start - 1] == b'\n';
-    let is_there = starts_line
-        && text.as_bytes()[start..].starts_with(before.as_bytes())
-        && at == start + before.len();
-    is_there.then(|| EditRefusal::AlreadyApplied { line: view.line_at(start) + 1 })
-}
-
-/// An inserted text with fewer letters is never taken for one that was sent before.
-const MIN_LETTERS: usize = 4;
 
 /// Builds the refusal of an edit whose `old` occurs several times.
 fn ambiguous_refusal(view: &View<'_>, finder: &Finder<'_>, first: usize) -> EditRefusal {

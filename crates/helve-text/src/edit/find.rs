@@ -53,6 +53,11 @@ pub(super) fn blank_margins(lines: &[&str]) -> (usize, usize) {
     (head, tail)
 }
 
+/// Returns the keys of lines. Lines that differ only in white space and typography have the same key.
+pub(super) fn line_keys(lines: &[&str]) -> Vec<u64> {
+    lines.iter().map(|line| normalize::line_key(line)).collect()
+}
+
 /// A range of the file whose lines match the quoted lines one by one.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
@@ -145,7 +150,7 @@ const MAX_COMPARED: usize = 4_000_000;
 /// Returns the indices of the file's lines at which a match starts: the keys of the lines from there on equal the keys
 /// of the quoted lines.
 pub(super) fn match_starts(keys: &LineKeys<'_>, quoted: &[&str]) -> Vec<usize> {
-    let quoted_keys: Vec<u64> = quoted.iter().map(|line| normalize::line_key(line)).collect();
+    let quoted_keys = line_keys(quoted);
     if keys.hashes.get().is_none()
         && let Some(mut starts) = literal::possible_starts(keys.view, quoted)
     {

@@ -5,6 +5,7 @@ mod bytes;
 mod diagnosis;
 mod property;
 mod refusals;
+mod repeated;
 
 use expect_test::{Expect, expect};
 

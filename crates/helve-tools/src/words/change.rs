@@ -354,7 +354,7 @@ pub(crate) fn refused(
         ))
         .hint("Read the file to see its present content before you change it again."),
         EditRefusal::CutWord { line, word } => stale(format!(
-            "{old} begins or ends inside the word \"{}\" at line {line} of {display_path}, and {new} has the whole word, so part of it would be there twice.",
+            "{old} begins or ends inside the word \"{}\" at line {line} of {display_path}, and {new} has the rest of that word too, so it would be there twice.",
             clip_line(word)
         ))
         .hint("Quote whole words, or whole lines."),
