@@ -21,7 +21,7 @@ pub(super) fn apply(
     let text = view.text().as_bytes();
     let finder = Finder::new(edit.old);
     let Some(first) = finder.find(text) else { return Ok(None) };
-    let new_text = with_line_ending(edit);
+    let new_text = with_line_breaks(&view.text()[..first], edit);
     let edit = &Edit { new: &new_text, ..*edit };
     if !edit.all {
         // The second search starts one byte later, so that an overlapping occurrence is found too.
@@ -80,13 +80,44 @@ fn splits_indentation(view: &View<'_>, at: usize, edit: &Edit<'_>) -> bool {
         || is_one_line && (quotes_part_of_indent || later_lines.any(|line| !line.starts_with(lead)))
 }
 
-/// Returns the new text with the line ending that the old text has. If the new text is empty, it gets no line ending.
-fn with_line_ending<'a>(edit: &Edit<'a>) -> Cow<'a, str> {
-    match edit.old.ends_with('\n') && !edit.new.is_empty() && !edit.new.ends_with('\n') {
-        true => Cow::Owned(format!("{}\n", edit.new)),
-        false => Cow::Borrowed(edit.new),
+/// Returns the new text with the line breaks that the old text has at its ends. If the new text is empty, it gets none.
+/// `text_before` is the text of the file before the old text.
+fn with_line_breaks<'a>(text_before: &str, edit: &Edit<'a>) -> Cow<'a, str> {
+    let start = dropped_line_start(text_before, edit).unwrap_or_default();
+    let end = match edit.old.ends_with('\n') && !edit.new.is_empty() && !edit.new.ends_with('\n') {
+        true => "\n",
+        false => "",
+    };
+    match (start, end) {
+        ("", "") => Cow::Borrowed(edit.new),
+        (start, end) => Cow::Owned(format!("{start}{}{end}", edit.new)),
     }
 }
+
+/// If the old text starts with a line break that the new text lacks by mistake, so that two lines would be joined,
+/// returns the line break, with the indentation that the new text lacks too.
+fn dropped_line_start<'a>(text_before: &str, edit: &Edit<'a>) -> Option<&'a str> {
+    let first = edit.new.chars().next().filter(|first| *first != '\n')?;
+    if !edit.old.starts_with('\n') || text_before.is_empty() {
+        return None;
+    }
+    let lines = edit.old.trim_start_matches('\n');
+    let break_start = edit.old.len() - lines.len() - 1;
+    let lead = |text: &str| text.len() - text.trim_start_matches([' ', '\t']).len();
+    let joins_words = first.is_alphanumeric() && text_before.ends_with(char::is_alphanumeric);
+    let is_dropped = match (lead(lines), lead(edit.new)) {
+        // ` {` for a brace on a line of its own.
+        (0, 1..) => false,
+        (0, 0) => joins_words || !JOINING.contains(first) && lines != edit.new,
+        (1.., 1..) => lines[..lead(lines)] == edit.new[..lead(edit.new)],
+        (1.., 0) => joins_words,
+    };
+    let indent = if lead(edit.new) == 0 { lead(lines) } else { 0 };
+    is_dropped.then(|| &edit.old[break_start..=break_start + indent])
+}
+
+/// Characters that may continue the line before: `{` and `.call()`.
+const JOINING: &str = ")]}{>,;.:?!&|+=";
 
 /// Refuses a new text that should not be written. `at` is the offset of `old` in the file.
 fn check_new_text(view: &View<'_>, at: usize, edit: &Edit<'_>) -> Result<(), EditRefusal> {

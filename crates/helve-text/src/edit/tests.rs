@@ -846,6 +846,37 @@ fn the_final_newline_is_kept() {
 }
 
 #[test]
+fn the_line_break_before_the_new_text_is_kept() {
+    for (file, old, new, result) in [
+        (
+            "@dataclass\nclass Order:\n",
+            "\nclass Order:",
+            "class OrderQ:",
+            "@dataclass\nclass OrderQ:\n",
+        ),
+        ("- one\n- two\n", "\n- two", "- 2", "- one\n- 2\n"),
+        ("a {\n  b: 1;\n}\n", "\n  b: 1;", "  b: 2;", "a {\n  b: 2;\n}\n"),
+        ("x\n\nclass A:\n", "\n\nclass A:", "class B:", "x\nclass B:\n"),
+        ("x\n\"a\",\ny\n", "\n\"a\",\n", "\"b\",", "x\n\"b\",\ny\n"),
+        ("x = 1\n  y = 2\n", "\n  y = 2", "y = 3", "x = 1\n  y = 3\n"),
+        // The lines are to be joined.
+        ("if x\n{\n", "\n{", " {", "if x {\n"),
+        ("if x\n{\n", "\n{", "{ // y", "if x{ // y\n"),
+        ("f(\n  a\n)\n", "\n)", ")", "f(\n  a)\n"),
+        ("f(\n  a)\n", "\n  a", "a", "f(a)\n"),
+        ("it\n  .map()\n", "\n  .map()", ".map()", "it.map()\n"),
+        ("one\ntwo\n", "\ntwo", " two", "one two\n"),
+        ("one\n  two\n", "\n  two", " two", "one two\n"),
+        ("one\ntwo\n", "\ntwo", "", "one\n"),
+        ("\ntwo\n", "\ntwo", "one", "one\n"),
+    ] {
+        let edit = Edit { old, new, all: false, kind: TextKind::Unknown };
+        let applied = apply(file.as_bytes(), &edit, MatchPolicy::Tolerant).unwrap();
+        assert_eq!(String::from_utf8(applied.bytes).unwrap(), result, "{old:?} → {new:?}");
+    }
+}
+
+#[test]
 fn the_whole_file_can_be_replaced() {
     check(
         "  a\n  b\n",
