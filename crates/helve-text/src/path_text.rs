@@ -21,6 +21,8 @@ pub enum PathOddity {
     Decoration,
     /// A Markdown link.
     Link,
+    /// A label or a comment mark before the path: `File: src/a.rs`.
+    Label,
     /// An address: `file:///src/a.rs`.
     Address,
     /// Backslashes between the names.
@@ -59,9 +61,11 @@ type RemovalStep = fn(&str) -> Option<String>;
 
 const REMOVAL_STEPS: &[(RemovalStep, PathOddity)] = &[
     (without_tags, PathOddity::ToolCall),
+    (without_host, PathOddity::Address),
     (trimmed, PathOddity::WhiteSpace),
     (without_link, PathOddity::Link),
     (without_quotes, PathOddity::Decoration),
+    (without_label, PathOddity::Label),
     (without_scheme, PathOddity::Address),
     (with_slashes, PathOddity::Backslashes),
     (without_suffix, PathOddity::Suffix),
@@ -108,6 +112,34 @@ fn without_quotes(path: &str) -> Option<String> {
         }
     }
     if_changed(path, path.trim_matches(['`', '"', '\u{201c}', '\u{201d}']))
+}
+
+/// Removes a label or a comment mark before the path.
+fn without_label(path: &str) -> Option<String> {
+    const LABELS: [&str; 5] = ["file", "file path", "filename", "filepath", "path"];
+    let plain = match path.split_once(": ") {
+        Some((label, plain)) if LABELS.contains(&label.to_ascii_lowercase().as_str()) => plain,
+        _ => ["# ", "## ", "### "].iter().find_map(|mark| path.strip_prefix(mark))?,
+    };
+    if_changed(path, plain.trim())
+}
+
+/// Returns the path of a file in a repository on the web, or of an address like `vscode://file/src/a.rs`.
+fn without_host(path: &str) -> Option<String> {
+    let (scheme, rest) = path.split_once("://")?;
+    let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    if scheme.is_empty() || scheme.eq_ignore_ascii_case("file") || !scheme.bytes().all(is_scheme) {
+        return None;
+    }
+    let (host, names) = rest.split_once('/')?;
+    // As in `github.com/owner/name/blob/branch/src/a.rs`.
+    let in_repository = ["blob/", "raw/", "tree/", "edit/"].iter().find_map(|kind| {
+        let (_, names) = names.split_once(&format!("/{kind}"))?;
+        names.split_once('/').map(|(_branch, names)| names)
+    });
+    let raw = (host == "raw.githubusercontent.com").then(|| names.splitn(4, '/').nth(3)).flatten();
+    let names = in_repository.or(raw).unwrap_or(names);
+    if_changed(path, names.split(['?', '#']).next().unwrap_or(names))
 }
 
 /// Returns the path of a `file:` address.
@@ -163,9 +195,17 @@ fn without_suffix(path: &str) -> Option<String> {
     if without_stars != path && path.ends_with("**") {
         return if_changed(path, without_stars);
     }
-    let without_punctuation = path.trim_end_matches([',', ';', ':', '.', '!']);
+    let without_punctuation =
+        path.trim_end_matches([',', ';', ':', '.', '!', '\u{2026}', '\'', '"', '`']);
     if without_punctuation != path && has_extension(without_punctuation) && !path.ends_with("..") {
         return if_changed(path, without_punctuation);
+    }
+    // As in addresses: `a.rs#L10-L20`.
+    if let Some((before, lines)) = path.rsplit_once("#L")
+        && lines.starts_with(|first: char| first.is_ascii_digit())
+        && lines.bytes().all(|byte| byte.is_ascii_digit() || b"-LC".contains(&byte))
+    {
+        return has_extension(before).then(|| before.to_owned());
     }
     let digits = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')
@@ -294,6 +334,21 @@ mod tests {
             ("a.rs</filePath>", "a.rs"),
             ("a\u{a0}b.txt", "a b.txt"),
             ("a\u{200b}.txt", "a.txt"),
+            ("File: src/a.md", "src/a.md"),
+            ("path: src/a.yml", "src/a.yml"),
+            ("**File: `src/a.md`**", "src/a.md"),
+            ("# src/a.py", "src/a.py"),
+            ("src/a.py',", "src/a.py"),
+            ("src/a.py\u{2026}", "src/a.py"),
+            ("src/a.py#L1-L5", "src/a.py"),
+            ("src/a.py#L10", "src/a.py"),
+            ("src/a.py#L10C2-L20C3", "src/a.py"),
+            ("https://github.com/a/b/blob/main/src/a.py", "src/a.py"),
+            ("https://github.com/a/b/blob/main/src/a.py#L3", "src/a.py"),
+            ("https://gitlab.com/a/b/-/blob/main/src/a.py?ref=x", "src/a.py"),
+            ("https://raw.githubusercontent.com/a/b/main/src/a.py", "src/a.py"),
+            ("vscode://file/src/a.py", "src/a.py"),
+            ("vscode://file/src/a.py:12:3", "src/a.py"),
             ("`src\\a.rs` ", "src/a.rs"),
         ] {
             assert_eq!(cleaned_path(odd).map(|it| it.path).as_deref(), Some(cleaned), "{odd:?}");
@@ -329,6 +384,19 @@ mod tests {
             "12:30.log",
             "foo...",
             "a*b.txt",
+            "[slug].tsx",
+            "$id.ts",
+            "C++.md",
+            "#notes.md",
+            "a#b.txt",
+            "a#L.txt",
+            "notes#L2",
+            "profile: a.txt",
+            "File.md",
+            "path/file: x",
+            "a.tar.gz",
+            "o'clock.md",
+            "http/a.rs",
         ] {
             assert_eq!(cleaned_path(plausible), None, "{plausible:?}");
         }

@@ -1,7 +1,7 @@
 //! Diagnoses quoted text that was not found: the closest match, and how it differs.
 
 mod applied;
-mod entities;
+pub(super) mod entities;
 mod equivalence;
 mod mismatch;
 

@@ -3,6 +3,7 @@
 //! A model sometimes sends more than it means to write. Text with such leftovers is refused, unless the replaced text
 //! has the same leftovers or the file is of a kind that may quote them.
 
+mod encoded;
 mod escaped;
 mod fence;
 mod listing;
@@ -25,6 +26,10 @@ pub enum TextFault {
     Fence { text: String },
     /// A line has the two characters `\n` where a line break is meant.
     EscapedNewline { text: String },
+    /// A line has HTML entities where the old text has the characters themselves.
+    Entities { text: String },
+    /// A line has backslashes before the backquotes of a template literal.
+    EscapedBackquotes { text: String },
     /// The text contains a NUL character.
     Nul { line: usize },
 }
@@ -57,6 +62,19 @@ impl<'a> NewText<'a> {
         self.old.len() == self.file.len()
     }
 
+    /// Whether the new text starts inside a comment or string of several lines.
+    fn is_in_comment(&self) -> bool {
+        let lines = self.file.split_inclusive('\n').take(self.first_line.saturating_sub(1));
+        let before = lines.collect::<String>() + self.before;
+        let is_open = |mark: &str| before.matches(mark).count() % 2 == 1;
+        let is_unclosed = |open: &str, close: &str| before.rfind(open) > before.rfind(close);
+        // In YAML, a text of several lines is indented.
+        self.kind == TextKind::Data && (self.new.starts_with(' ') || self.before.starts_with(' '))
+            || ["\"\"\"", "'''", "`"].into_iter().any(is_open)
+            || is_unclosed("/*", "*/")
+            || is_unclosed("<!--", "-->")
+    }
+
     /// Returns the first reason not to write the text.
     pub fn fault(&self) -> Option<TextFault> {
         if let Some(at) = memchr(0, self.new.as_bytes()) {
@@ -69,12 +87,20 @@ impl<'a> NewText<'a> {
             .or_else(|| tool_call::find(self).map(|text| TextFault::ToolCall { text: owned(text) }))
             .or_else(|| fence::find(self).map(|text| TextFault::Fence { text: owned(text) }))
             .or_else(|| {
-                let text = placeholder::find_placeholder(self.old, self.new, self.kind)?;
+                let text = placeholder::find_placeholder(self)?;
                 Some(TextFault::Placeholder { text: owned(text) })
             })
             .or_else(|| {
                 let text = escaped::find(self)?;
                 Some(TextFault::EscapedNewline { text })
+            })
+            .or_else(|| {
+                let text = encoded::find_entities(self).map(owned)?;
+                Some(TextFault::Entities { text })
+            })
+            .or_else(|| {
+                let text = encoded::find_escaped_backquotes(self).map(owned)?;
+                Some(TextFault::EscapedBackquotes { text })
             })
     }
 }

@@ -1,11 +1,13 @@
 //! Placeholder lines for omitted code, such as `// ... existing code ...`.
 
 mod phrase;
+mod stub;
 
 use std::{collections::HashSet, ops::Range};
 
 use self::phrase::Certainty;
-use super::{normalize::split_line, text_kind::TextKind};
+pub(super) use self::phrase::is_comment;
+use super::{NewText, normalize::split_line, text_kind::TextKind};
 use crate::diff;
 
 /// Whether a line is a placeholder.
@@ -17,7 +19,8 @@ pub(super) fn is_placeholder(line: &str) -> bool {
 ///
 /// A placeholder is harmless if no line is removed with it. A comment that only resembles a placeholder counts if more
 /// lines are removed than added.
-pub(super) fn find_placeholder<'a>(old: &str, new: &'a str, kind: TextKind) -> Option<&'a str> {
+pub(super) fn find_placeholder<'a>(text: &NewText<'a>) -> Option<&'a str> {
+    let NewText { old, new, kind, .. } = *text;
     let candidates: Vec<(usize, Certainty)> = new
         .lines()
         .enumerate()
@@ -31,15 +34,24 @@ pub(super) fn find_placeholder<'a>(old: &str, new: &'a str, kind: TextKind) -> O
     let old: Vec<&str> = old.lines().map(|line| split_line(line).body).collect();
     let old_set: HashSet<&str> = old.iter().copied().collect();
     let new_set: HashSet<&str> = new.iter().copied().collect();
-    let candidates: Vec<_> =
-        candidates.into_iter().filter(|(index, _)| !old_set.contains(new[*index])).collect();
+    let mut candidates = candidates;
+    candidates.retain(|(index, certainty)| {
+        !old_set.contains(new[*index])
+            && (*certainty != Certainty::Possible || !stub::is_stub_body(text, &new[..*index]))
+    });
     let is_candidate = |index: usize| candidates.iter().any(|(at, _)| *at == index);
     for (old_range, new_range) in joined_hunks(&old, &new) {
-        let removed = old[old_range]
+        let removed: Vec<&str> = old[old_range]
             .iter()
+            .copied()
             .filter(|line| has_words(line) && !new_set.contains(*line))
             .filter(|line| phrase::classify(line, kind).is_none())
-            .count();
+            .collect();
+        // One comment may replace another. That loses no code.
+        let removed = match removed.as_slice() {
+            [only] if is_comment(only, kind) => 0,
+            removed => removed.len(),
+        };
         let added = new_range
             .clone()
             .filter(|index| has_words(new[*index]) && !is_candidate(*index))
@@ -50,6 +62,7 @@ pub(super) fn find_placeholder<'a>(old: &str, new: &'a str, kind: TextKind) -> O
                 && match certainty {
                     Certainty::Certain => removed > 0,
                     Certainty::Likely => removed > added,
+                    Certainty::IfAlone => removed > 0 && added == 0,
                     Certainty::Possible => removed > added && removed > 1,
                 }
         });

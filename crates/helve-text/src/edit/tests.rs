@@ -3,6 +3,7 @@
 
 mod bytes;
 mod diagnosis;
+mod faults;
 mod property;
 mod refusals;
 mod repeated;

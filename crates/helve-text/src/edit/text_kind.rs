@@ -7,6 +7,8 @@ pub enum TextKind {
     Code,
     /// Python code, in which `...` alone is a statement.
     Python,
+    /// A stub of Python code, in which `...` is the body of every function.
+    PythonStub,
     /// Text with tags, such as HTML and XML.
     Markup,
     /// Text for people, which may quote anything.
@@ -75,7 +77,8 @@ impl TextKind {
         let extension = extension.to_ascii_lowercase();
         let is_in = |list: &[&str]| list.contains(&extension.as_str());
         match () {
-            () if matches!(extension.as_str(), "py" | "pyi" | "pyw") => TextKind::Python,
+            () if matches!(extension.as_str(), "py" | "pyw") => TextKind::Python,
+            () if extension == "pyi" => TextKind::PythonStub,
             () if is_in(CODE) => TextKind::Code,
             () if is_in(MARKUP) => TextKind::Markup,
             () if is_in(PROSE) => TextKind::Prose,
@@ -87,7 +90,7 @@ impl TextKind {
     /// Whether the text is program code. Code with tags in it, such as JSX, counts as markup.
     pub(crate) fn is_code(self) -> bool {
         match self {
-            TextKind::Code | TextKind::Python => true,
+            TextKind::Code | TextKind::Python | TextKind::PythonStub => true,
             TextKind::Markup | TextKind::Prose | TextKind::Data | TextKind::Unknown => false,
         }
     }

@@ -98,6 +98,7 @@ fn odd_path(given: &str, plain: &str, oddity: PathOddity) -> ToolError {
         PathOddity::WhiteSpace => "has white space around a name",
         PathOddity::Decoration => "has quotes or other marks around it",
         PathOddity::Link => "is a Markdown link",
+        PathOddity::Label => "has a label before it",
         PathOddity::Address => "is an address",
         PathOddity::Backslashes => "has backslashes or control characters",
         PathOddity::Suffix => "has text after the name",
@@ -138,6 +139,20 @@ fn faulty(which: &str, fault: &TextFault, new: &str) -> ToolError {
                 clip_line(text)
             ),
             "Send real line breaks.",
+        ),
+        TextFault::Entities { text } => (
+            format!(
+                "{new} has HTML entities where the file has plain characters: \"{}\".",
+                clip_line(text)
+            ),
+            "Send the characters themselves.",
+        ),
+        TextFault::EscapedBackquotes { text } => (
+            format!(
+                "{new} has backslashes before backquotes that the file has without: \"{}\".",
+                clip_line(text)
+            ),
+            "Send the backquotes and ${ without backslashes.",
         ),
         TextFault::Nul { line } => {
             (format!("{new} has a NUL character in line {line}."), "Send the text without it.")

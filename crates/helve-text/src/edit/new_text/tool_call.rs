@@ -10,6 +10,7 @@ const TAGS: &[&str] = &[
     "antml:function_calls",
     "antml:invoke",
     "antml:parameter",
+    "apply_diff",
     "arg_value",
     "arguments",
     "content",
@@ -60,6 +61,7 @@ const TOOL_CALL_TAGS: &[&str] = &[
     "antml:function_calls",
     "antml:invoke",
     "antml:parameter",
+    "apply_diff",
     "arg_value",
     "filePath",
     "file_content",
@@ -87,6 +89,7 @@ const TOOL_CALL_TAGS: &[&str] = &[
     "tool_call",
     "tool_calls",
     "tool_use",
+    "write",
     "write_file",
     "write_to_file",
 ];
@@ -139,13 +142,14 @@ fn find_at_end<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
         let may_follow_text = token.starts_with('<') || token.starts_with('[');
         return ((may_follow_text || line == *token)
             && !old_contains(text, token)
-            && !has_opening_marker(new))
+            && !has_opening_marker(new)
+            && !is_chat_template(text, new))
         .then_some(line);
     }
     let tag_start = new.rfind('<').filter(|_| new.ends_with('>'))?;
     let tag = &new[tag_start..];
     let name = closing_name(tag)?;
-    if !TAGS.contains(&name) || !is_unbalanced(text, name) {
+    if !TAGS.contains(&name) || !is_unbalanced(text, name) || is_in_example(text, new) {
         return None;
     }
     // If only a part of a markup file is edited, a tag of an ordinary document may be closed elsewhere in the file.
@@ -153,6 +157,7 @@ fn find_at_end<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
         TextKind::Markup if !TOOL_CALL_TAGS.contains(&name) && !text.is_whole_file() => None,
         TextKind::Code
         | TextKind::Python
+        | TextKind::PythonStub
         | TextKind::Markup
         | TextKind::Prose
         | TextKind::Data
@@ -165,6 +170,35 @@ fn has_opening_marker(text: &str) -> bool {
     MARKERS.iter().any(|marker| {
         text.lines().any(|line| line.trim_start() == *marker && !text.starts_with(marker))
     })
+}
+
+/// Whether the text is a template of chat messages, which has tokens such as `<|im_start|>` too, or is filled in by
+/// `{{ message }}`.
+fn is_chat_template(text: &NewText<'_>, new: &str) -> bool {
+    let has_other_token = |text: &str| {
+        [
+            "<|im_start|>",
+            "<|start|>",
+            "<|start_header_id|>",
+            "<|user|>",
+            "<start_of_turn>",
+            "[INST]",
+        ]
+        .iter()
+        .any(|token| text.contains(token))
+    };
+    let last_line = new.lines().next_back().unwrap_or_default();
+    text.kind == TextKind::Unknown && last_line.contains("{{")
+        || has_other_token(new)
+        || has_other_token(text.file)
+}
+
+/// Whether the last line belongs to an example in a document: a line that is indented by at least four spaces.
+fn is_in_example(text: &NewText<'_>, new: &str) -> bool {
+    let last_line = new.lines().next_back().unwrap_or_default();
+    text.kind == TextKind::Prose
+        && (last_line.starts_with("    ") || last_line.starts_with('\t'))
+        && new.contains('\n')
 }
 
 /// Returns the name in `</name>`.
@@ -211,7 +245,7 @@ fn find_at_start<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
     let is_wrapped = new.ends_with(&format!("</{name}>"));
     let is_alone = tag[end + 1..].trim().is_empty();
     let is_fault = match text.kind {
-        TextKind::Code | TextKind::Python | TextKind::Data => {
+        TextKind::Code | TextKind::Python | TextKind::PythonStub | TextKind::Data => {
             TAGS.contains(&name) && (is_call_tag || is_wrapped && is_alone && text.is_whole_file())
         }
         TextKind::Markup | TextKind::Unknown | TextKind::Prose => {
@@ -231,6 +265,7 @@ fn find_cdata<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
         TextKind::Markup => opens && closes && text.is_whole_file(),
         TextKind::Code
         | TextKind::Python
+        | TextKind::PythonStub
         | TextKind::Data
         | TextKind::Prose
         | TextKind::Unknown => opens || closes && !new.contains(OPEN) && new.ends_with("\n]]>"),
@@ -254,7 +289,7 @@ fn find_inside<'a>(text: &NewText<'a>, new: &'a str) -> Option<&'a str> {
         };
         let is_leftover =
             after_tag.trim_start().starts_with('<') && after_tag.lines().all(is_value);
-        if is_leftover && is_unbalanced(text, name) {
+        if is_leftover && is_unbalanced(text, name) && !is_in_example(text, new) {
             return Some(&new[at..at + tag.len()]);
         }
     }
@@ -268,6 +303,7 @@ impl NewText<'_> {
             TextKind::Prose => true,
             TextKind::Code
             | TextKind::Python
+            | TextKind::PythonStub
             | TextKind::Markup
             | TextKind::Data
             | TextKind::Unknown => false,

@@ -8,6 +8,8 @@ pub(super) enum Certainty {
     Certain,
     /// An ordinary comment could have these words.
     Likely,
+    /// An ordinary comment before other new code could have these words.
+    IfAlone,
     /// The line is a statement of the language, such as `...` in Python.
     Possible,
 }
@@ -204,6 +206,21 @@ const FILLER: &[&str] = &[
     "with",
     "your",
 ];
+/// Words before a placeholder that is to be replaced later.
+const MARKS: &[&str] = &["fixme", "note", "todo"];
+/// Words that ask somebody to put the code left out there.
+const INSERTING: &[&str] = &["add", "copy", "include", "insert", "paste", "put", "restore"];
+/// Words that ask somebody to leave code as it is.
+const KEEPING: &[&str] = &["keep", "leave", "preserve", "retain"];
+/// Words that name code which was there before.
+const EARLIER: &[&str] = &["existing", "original", "previous", "remainder", "remaining", "rest"];
+/// Words for code in general.
+const CODE: &[&str] = &["code", "implementation", "lines", "logic"];
+/// Words for the first or last part of a file.
+const PARTS: &[&str] = &["beginning", "bottom", "end", "middle", "start", "top"];
+/// Words that say that code stays as it is.
+const UNCHANGED: &[&str] =
+    &["identical", "omitted", "same", "unchanged", "unmodified", "untouched"];
 /// Words that continue a sentence after an ellipsis: `... and then returns`.
 const CONTINUATIONS: &[&str] = &[
     "and",
@@ -286,7 +303,15 @@ pub(super) fn classify(line: &str, kind: TextKind) -> Option<Certainty> {
     if words.len() > MAX_WORDS || !is_comment && !is_marked_line(line) {
         return None;
     }
-    let phrase = Phrase { words: &words };
+    let words = match words.as_slice() {
+        [first, rest @ ..] if MARKS.contains(&first.as_str()) => rest,
+        words => words,
+    };
+    let phrase = Phrase { words };
+    let is_markup = kind == TextKind::Markup;
+    if let Some(certainty) = phrase.classify_instruction(is_markup) {
+        return Some(certainty);
+    }
     if has_leading_ellipsis {
         return phrase.classify_after_ellipsis(has_trailing_ellipsis);
     }
@@ -316,8 +341,8 @@ fn classify_bare_ellipsis(kind: TextKind, is_comment: bool) -> Option<Certainty>
         _ if is_comment => Some(Certainty::Certain),
         TextKind::Code | TextKind::Markup => Some(Certainty::Certain),
         TextKind::Python | TextKind::Prose => Some(Certainty::Possible),
-        // Three dots end a YAML document.
-        TextKind::Data | TextKind::Unknown => None,
+        // Three dots end a YAML document, and are the body of functions in stubs.
+        TextKind::Data | TextKind::Unknown | TextKind::PythonStub => None,
     }
 }
 
@@ -346,7 +371,45 @@ impl Phrase<'_> {
                 || FILLER.contains(&word)
                 || word.bytes().all(|byte| byte.is_ascii_digit())
         };
-        self.words.iter().filter(|word| !is_in_vocabulary(word)).count()
+        let unknown = self.words.iter().filter(|word| !is_in_vocabulary(word)).count();
+        if self.starts_with_part() { unknown.saturating_sub(1) } else { unknown }
+    }
+
+    /// Classifies an instruction to put or leave code there: `copy existing code here`, `30 more lines`.
+    fn classify_instruction(&self, is_markup: bool) -> Option<Certainty> {
+        let words: Vec<&str> = self.words.iter().map(String::as_str).collect();
+        let (first, rest) = words.split_first()?;
+        let is = |list: &[&str], word: &str| list.contains(&word);
+        let names_code =
+            self.has(EARLIER) && self.has(CODE) && (self.has(&["here"]) || self.has(&["code"]));
+        match rest {
+            _ if is(INSERTING, first) && names_code && self.other_word_count() <= 1 => {
+                Some(Certainty::Likely)
+            }
+            ["original" | "existing" | "previous"] if *first == "see" => Some(Certainty::Likely),
+            [adjective, _] if is(KEEPING, first) && is(EARLIER, adjective) => {
+                Some(if is_markup { Certainty::Likely } else { Certainty::IfAlone })
+                    .filter(|_| self.other_word_count() > 0)
+            }
+            ["more" | "other", "lines" | "methods" | "functions" | "rows" | "tests"]
+                if first.bytes().all(|byte| byte.is_ascii_digit()) =>
+            {
+                Some(Certainty::Likely)
+            }
+            [.., "here"]
+                if is(EARLIER, first) && self.has(CODE) && self.other_word_count() == 1 =>
+            {
+                Some(Certainty::Likely)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the words start with a part of the file: `the beginning of the file`.
+    fn starts_with_part(&self) -> bool {
+        let words: Vec<&str> = self.words.iter().map(String::as_str).take(3).collect();
+        let is_part = |word: &str| PARTS.contains(&word);
+        matches!(words.as_slice(), ["the", part, "of"] | [part, "of", ..] if is_part(part))
     }
 
     /// Whether the words say that something is left out, and say little else.
@@ -402,6 +465,9 @@ impl Phrase<'_> {
         ]);
         match self.other_word_count() {
             0 if self.has(SUBJECT) && (has_predicate || has_noun) => Some(Certainty::Certain),
+            0 | 1 if self.starts_with_part() => {
+                Some(Certainty::Likely).filter(|_| self.has(UNCHANGED))
+            }
             0 => Some(Certainty::Likely),
             1..=2
                 if self.has(SUBJECT)
@@ -439,6 +505,11 @@ const COMMENTS: &[(&str, &str)] = &[
     ("%", ""),
     ("*", "*/"),
 ];
+
+/// Whether a line is a comment.
+pub(in crate::edit) fn is_comment(line: &str, kind: TextKind) -> bool {
+    strip_comment(line.trim(), kind).1
+}
 
 /// Returns the text of a comment and `true`, or the line itself and `false` if it is not a comment.
 fn strip_comment(line: &str, kind: TextKind) -> (&str, bool) {
