@@ -100,9 +100,14 @@ pub(crate) async fn permit_loading<'c>(
     }
 }
 
-/// Returns an error if a text should not be written to a new file.
-pub(crate) fn refuse_faulty_text(display_path: &str, text: &str) -> Result<(), ChangeError> {
-    let fault = NewText::whole_file("", text, TextKind::of(display_path)).fault();
+/// Returns an error if a text should not be written as the whole content of a file. `old` is the present content, empty
+/// for a new file.
+pub(crate) fn refuse_faulty_text(
+    display_path: &str,
+    old: &str,
+    text: &str,
+) -> Result<(), ChangeError> {
+    let fault = NewText::whole_file(old, text, TextKind::of(display_path)).fault();
     fault.map_or(Ok(()), |fault| {
         Err(ChangeError::Faulty { display_path: display_path.into(), fault })
     })

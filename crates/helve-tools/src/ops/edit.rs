@@ -333,7 +333,7 @@ impl EditPlan {
                 Err(EditError::Exists { display_path: self.display_path.clone() })
             }
             Some(content) => {
-                refuse_faulty_text(&self.display_path, content)?;
+                refuse_faulty_text(&self.display_path, "", content)?;
                 self.replace(content.as_bytes(), 1)
             }
             None => self.replace(old.unwrap_or_default(), 0),

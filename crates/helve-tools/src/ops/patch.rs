@@ -1,5 +1,7 @@
 //! Applies a patch to several files. Changes all files or none.
 
+mod link;
+mod omission;
 mod pending;
 mod planned;
 
@@ -65,9 +67,17 @@ pub(crate) enum PatchError {
         display_path: String,
         to: String,
     },
-    /// Two sections add the same file.
+    /// Two sections add or move a file to the same path.
     AddedTwice {
         display_path: String,
+    },
+    /// A symbolic link would be moved to another folder, from which its relative target leads nowhere. `new_target`
+    /// would lead to the same file.
+    LinkWouldBreak {
+        display_path: String,
+        to: String,
+        target: String,
+        new_target: String,
     },
     NotText {
         display_path: String,
@@ -110,6 +120,7 @@ pub(crate) async fn apply(
         set.apply(ctx, file).await?;
     }
     let PatchSet { files, inexact, load_permit, .. } = set;
+    omission::refuse_omissions(&files)?;
     let changes = plan(files);
     if changes.is_empty() {
         return Err(PatchError::NoEffect);

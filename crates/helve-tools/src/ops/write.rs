@@ -5,13 +5,12 @@ use helve_core::change::{AppliedChanges, ChangeKind, FileChange, Rebase};
 use helve_core::commit::FileMode;
 use helve_core::{Ask, CallMode, FileKind, FileToChange, ToolContext};
 use helve_text::diff::UnifiedDiff;
-use helve_text::edit::{NewText, TextKind};
 use helve_text::view::{Encoding, LineEnding, View};
 
 use super::change::diff::{NOT_OPENED_YET, difference};
 use super::change::overwrite::require_read;
 use super::change::syntax::{self, Draft, IntroducedError};
-use super::change::{ChangeError, EditSettings, new_path, permit_loading};
+use super::change::{ChangeError, EditSettings, new_path, permit_loading, refuse_faulty_text};
 
 /// The whole content of one file.
 pub(crate) struct WriteRequest<'a> {
@@ -125,10 +124,7 @@ fn new_content(
 ) -> Result<(Bytes, UnifiedDiff), WriteError> {
     let current = old.and_then(|old| View::new(old).ok());
     let current = current.as_ref().map_or("", View::text);
-    if let Some(fault) = NewText::whole_file(current, &content, TextKind::of(display_path)).fault()
-    {
-        return Err(ChangeError::Faulty { display_path: display_path.into(), fault }.into());
-    }
+    refuse_faulty_text(display_path, current, &content)?;
     let bytes = match old {
         None => content.into_bytes(),
         Some(old) => encoded_like(display_path, old, &content)?,

@@ -35,9 +35,13 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
         ))
         .hint(format!("Delete {to} in the same patch before the move if it is to be replaced, or choose another path.")),
         PatchError::AddedTwice { display_path } => {
-            invalid(format!("The patch adds {display_path} twice. Nothing was written."))
-                .hint("Add the file once, with its whole content.")
+            invalid(format!("The patch puts two files at {display_path}. Nothing was written."))
+                .hint("Add the file once, with its whole content, or move one to this path.")
         }
+        PatchError::LinkWouldBreak { display_path, to, target, new_target } => invalid(format!(
+            "{display_path} is a symbolic link to {target}, which leads nowhere from the folder of {to}. Nothing was written."
+        ))
+        .hint(format!("Use a command to make {to} a link to {new_target} and to remove {display_path}.")),
         PatchError::Malformed(error) => malformed(&error),
         PatchError::TooManyFiles { count, max } => {
             invalid(format!("The patch names {count} files; the limit is {max}.")).hint("Split the patch.")

@@ -37,25 +37,64 @@ async fn links_are_deleted_moved_and_restored_by_undo() {
         ("loop", "loop"),
         ("up", "../outside.txt"),
     ] {
-        for (patch, new_folder) in [
+        // In another folder, the target of a link must be another one.
+        let new_name = match name {
+            "link" | "folder" => format!("moved-{name}"),
+            _ => format!("moved/{name}"),
+        };
+        for (patch, new_name) in [
             (format!("*** Delete File: {name}"), None),
-            (format!("*** Update File: {name}\n*** Move to: moved/{name}"), Some("moved")),
+            (format!("*** Update File: {name}\n*** Move to: {new_name}"), Some(&new_name)),
         ] {
             let text = format!("*** Begin Patch\n{patch}\n*** End Patch");
             call(&toolbox, "apply_patch", json!({"patchText": text})).await.expect(name);
             assert_eq!(target(&stage, name), None, "{patch}");
-            if let Some(folder) = new_folder {
-                let moved = target(&stage, &format!("{folder}/{name}"));
-                assert_eq!(moved.as_deref(), Some(expected), "{patch}");
+            if let Some(new_name) = new_name {
+                assert_eq!(target(&stage, new_name).as_deref(), Some(expected), "{patch}");
             }
             call(&toolbox, "undo", json!({})).await.expect(name);
             assert_eq!(target(&stage, name).as_deref(), Some(expected), "{patch}");
-            assert_eq!(target(&stage, &format!("moved/{name}")), None, "{patch}");
+            assert_eq!(new_name.and_then(|new_name| target(&stage, new_name)), None, "{patch}");
         }
     }
     assert_eq!(fs::read_to_string(stage.path("real.txt")).unwrap(), "one\n");
     assert_eq!(fs::read_to_string(stage.path("sub/x")).unwrap(), "x\n");
     assert!(!Path::new(&outside).exists());
+    toolbox.close().await;
+}
+
+#[tokio::test]
+async fn a_link_that_would_break_is_not_moved() {
+    let stage = Stage::new();
+    stage.put("real.txt", "one\n", 0o644);
+    stage.put("sub/x", "x\n", 0o644);
+    symlink("real.txt", stage.path("link")).unwrap();
+    symlink("../real.txt", stage.path("sub/up")).unwrap();
+    symlink(stage.path("real.txt"), stage.path("absolute")).unwrap();
+    let toolbox = stage.toolbox().await;
+    for (name, to, new_target) in [
+        ("link", "sub/link", Some("../real.txt")),
+        ("link", "sub/deep/link", Some("../../real.txt")),
+        ("sub/up", "up", Some("real.txt")),
+        ("sub/up", "sub/moved", None),
+        ("link", "moved", None),
+        ("absolute", "sub/absolute", None),
+    ] {
+        let text =
+            format!("*** Begin Patch\n*** Update File: {name}\n*** Move to: {to}\n*** End Patch");
+        let answer = call(&toolbox, "apply_patch", json!({"patchText": text})).await;
+        match new_target {
+            Some(new_target) => {
+                let message = answer.expect_err(to);
+                assert!(message.contains(&format!("{to} a link to {new_target} ")), "{message}");
+                assert!(target(&stage, name).is_some() && target(&stage, to).is_none(), "{to}");
+            }
+            None => {
+                answer.expect(to);
+                assert!(target(&stage, name).is_none() && stage.path(to).exists(), "{to}");
+            }
+        }
+    }
     toolbox.close().await;
 }
 

@@ -9,6 +9,8 @@ use helve_text::patch::place;
 use helve_text::patch::{FilePatch, PatchHunk};
 use helve_text::view::View;
 
+use super::link::refuse_broken_link;
+use super::omission::base_text;
 use super::{PatchError, changes_content, resolve_unfollowed};
 use crate::ops::change::overwrite::{require_read, require_unchanged};
 use crate::ops::change::{ChangeError, new_path, refuse_faulty_text};
@@ -37,6 +39,7 @@ pub(super) struct PendingFile {
     pub(super) mode: FileMode,
     /// The index of the path from which the content was moved here.
     pub(super) moved_from: Option<usize>,
+    /// Whether the patch put the content here: it added the file, or moved one to this path.
     is_added: bool,
 }
 
@@ -78,7 +81,8 @@ impl<'c> PatchSet<'c> {
             (_, None) => new_path::refuse_suspicious_path(ctx, given).await?,
             (None, Some(_)) => {}
         }
-        refuse_faulty_text(file.path.display(), &text)?;
+        let old = base_text(file).unwrap_or_default();
+        refuse_faulty_text(file.path.display(), &old, &text)?;
         file.content = Some(text.into());
         file.is_added = true;
         file.set_executable(executable);
@@ -146,6 +150,7 @@ impl<'c> PatchSet<'c> {
                 to: self.files[target].path.display().into(),
             });
         }
+        refuse_broken_link(ctx, &self.files[source], &self.files[target].path).await?;
         let from = &mut self.files[source];
         let Some(content) = from.content.take() else {
             return Err(not_found(ctx, given, &from.path).await);
@@ -155,6 +160,7 @@ impl<'c> PatchSet<'c> {
         let to = &mut self.files[target];
         (to.content, to.mode, to.moved_from) =
             (Some(content), mode, origin.filter(|at| *at != target));
+        to.is_added = true;
         Ok(())
     }
 

@@ -11,6 +11,9 @@ pub(super) const GENERATORS: &[Generator] = &[
     move_onto_file,
     move_onto_deleted_file,
     move_away_and_add,
+    two_files_at_one_path,
+    rewritten_with_placeholder,
+    rewritten,
     add_update_move,
     several_updates,
     additions_first,
@@ -85,6 +88,68 @@ fn move_away_and_add(rng: &mut Rng) -> Case {
         changes_to(&[("a.txt", Some("fresh\n")), ("b.txt", Some("two\n"))]),
     )
     .file("a.txt", "one\n")
+}
+
+/// A file is moved to a path at which the patch adds another file.
+fn two_files_at_one_path(rng: &mut Rng) -> Case {
+    let (moves, adds) = (
+        "*** Update File: a.txt\n*** Move to: b.txt\n".to_owned(),
+        format!("*** Add File: b.txt\n+fresh {}\n", rng.u16(..)),
+    );
+    let section = if rng.bool() { format!("{moves}{adds}") } else { format!("{adds}{moves}") };
+    Case::new("two files at one path", "apply_patch", patch(&section), refusal(&["b.txt"]))
+        .file("a.txt", "one\n")
+}
+
+/// Returns sections that replace a file with these lines, and the path of the new file.
+fn rewriting_sections(rng: &mut Rng, path: &str, lines: &[String]) -> (String, String) {
+    let (delete, add) = (format!("*** Delete File: {path}\n"), |path: &str| {
+        let rows: String = lines.iter().map(|line| format!("+{line}\n")).collect();
+        format!("*** Add File: {path}\n{rows}")
+    });
+    let moved = format!("moved/{path}");
+    match rng.usize(..4) {
+        0 => (delete + &add(path), path.to_owned()),
+        1 => (add(path), path.to_owned()),
+        2 => (delete + &add(&moved), moved),
+        _ => (add(&moved) + &delete, moved),
+    }
+}
+
+/// A patch deletes a file and adds it again, with a placeholder for most of its lines.
+fn rewritten_with_placeholder(rng: &mut Rng) -> Case {
+    let source = Source::new(rng);
+    let mut lines = source.lines[..source.body.start + 1].to_vec();
+    lines.push(source.comment("... rest of the file unchanged"));
+    let (sections, _) = rewriting_sections(rng, source.path(), &lines);
+    Case::new(
+        "a file is rewritten with a placeholder",
+        "apply_patch",
+        patch(&sections),
+        refusal(&["omits code"]),
+    )
+    .file(source.path(), &source.text())
+}
+
+/// A patch deletes a file and adds it again, with other lines or with all of its lines.
+fn rewritten(rng: &mut Rng) -> Case {
+    let source = Source::new(rng);
+    let lines = match rng.bool() {
+        true => vec![format!("fresh {}", rng.u16(..)), "second".to_owned()],
+        false => {
+            let mut lines = source.lines.clone();
+            lines.push(source.comment("... rest of the file unchanged"));
+            lines
+        }
+    };
+    let (sections, path) = rewriting_sections(rng, source.path(), &lines);
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    let mut changes = vec![(path.as_str(), Some(text.as_str()))];
+    if path != source.path() && sections.contains("Delete File") {
+        changes.push((source.path(), None));
+    }
+    Case::new("a file is rewritten", "apply_patch", patch(&sections), changes_to(&changes))
+        .file(source.path(), &source.text())
 }
 
 /// A file is added, updated and moved in one patch.
