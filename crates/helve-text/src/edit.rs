@@ -380,6 +380,13 @@ fn apply_match(
     write::write(view, blocks, tolerances)
 }
 
+/// Returns the lines of a file that are closest to quoted lines.
+pub(crate) fn nearest_lines(view: &View<'_>, quoted: &str) -> Option<Box<NearestMatch>> {
+    let edit = Edit { old: quoted, new: "", all: false, kind: TextKind::Unknown };
+    let EditRefusal::NotFound(nearest) = nearest::exact_refusal(view, &edit) else { return None };
+    nearest
+}
+
 /// Maximum number of lines listed for an ambiguous match.
 const MAX_LISTED: usize = 100;
 

@@ -92,12 +92,15 @@ pub fn parse(text: &str) -> Result<Patch, PatchParseError> {
             row: 1,
             problem: PatchProblem::TooLarge,
             found: String::new(),
+            is_diff: false,
         });
     }
     let rows = source::split_rows(text);
     let rows = source::strip_wrapper(&rows);
-    let patch =
-        if unified::is_unified(rows) { unified::parse(rows) } else { apply_patch::parse(rows) }?;
+    let patch = match unified::is_unified(rows) {
+        true => unified::parse(rows).map_err(|error| PatchParseError { is_diff: true, ..error }),
+        false => apply_patch::parse(rows),
+    }?;
     match rows.last() {
         Some(row) if patch.files.is_empty() => Err(row.error(PatchProblem::NoChanges)),
         Some(_) | None => Ok(patch),

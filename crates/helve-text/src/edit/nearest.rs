@@ -4,6 +4,7 @@ mod applied;
 pub(super) mod entities;
 mod equivalence;
 mod mismatch;
+mod normal_form;
 
 use std::collections::HashMap;
 
@@ -145,6 +146,13 @@ pub(super) fn not_found_refusal(
         let nearest = mismatch::with_mismatch(view, quoted, lines, Mismatch::Entities);
         return EditRefusal::NotFound(Some(Box::new(nearest)));
     }
+    if let Some(lines) = normal_form::find(view, edit.old) {
+        // Lines that are quoted only in part cannot be compared from their start.
+        let is_whole = normal_form::is_same(quoted[0], view.line(lines.start));
+        let mut nearest = mismatch::with_mismatch(view, quoted, lines, Mismatch::NormalForm);
+        nearest.difference = nearest.difference.filter(|_| is_whole);
+        return EditRefusal::NotFound(Some(Box::new(nearest)));
+    }
     // All lines are there, but their indentation is inconsistent.
     if let Some(start) = find::match_starts(keys, quoted).first().copied() {
         let mismatch = mismatch::indentation_mismatch(view, quoted, start);
@@ -155,7 +163,9 @@ pub(super) fn not_found_refusal(
             mismatch,
         ))));
     }
-    let start = most_similar_window(view, quoted).or_else(|| range_between_anchors(keys, quoted));
+    let start = most_similar_window(view, quoted)
+        .or_else(|| range_between_anchors(keys, quoted))
+        .or_else(|| range_around_equal_line(keys, quoted));
     EditRefusal::NotFound(
         start.map(|start| Box::new(mismatch::diagnose(view, keys, quoted, start))),
     )
@@ -181,6 +191,21 @@ fn range_between_anchors(keys: &LineKeys<'_>, quoted: &[&str]) -> Option<usize> 
     });
     matches.next()
 }
+
+/// Returns the start of a range that has one of the quoted lines. Only a line with words that occurs once counts.
+fn range_around_equal_line(keys: &LineKeys<'_>, quoted: &[&str]) -> Option<usize> {
+    let letters = |line: &str| line.chars().filter(|character| character.is_alphanumeric()).count();
+    let mut lines = quoted.iter().take(MAX_QUOTED_LINES).enumerate();
+    lines.find_map(|(at, line)| {
+        let key = Some(normalize::line_key(line)).filter(|_| letters(line) >= MIN_LETTERS)?;
+        let mut found = keys.hashes().iter().enumerate().filter(|(_, other)| **other == key);
+        let (index, _) = found.next()?;
+        found.next().is_none().then(|| index.saturating_sub(at))
+    })
+}
+
+/// Minimum number of letters and digits in a line that alone shows where the quoted text was.
+const MIN_LETTERS: usize = 3;
 
 /// How many lines that match the first quoted line are tried.
 const MAX_ANCHORS: usize = 1_000;

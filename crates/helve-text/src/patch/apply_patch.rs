@@ -30,12 +30,15 @@ pub(super) fn parse(rows: &[PatchRow<'_>]) -> Result<Patch, PatchParseError> {
         return Err(PatchRow { number: 1, raw: "" }.error(PatchProblem::ExpectedBegin));
     };
     if !is_begin_marker(*first) {
+        let has_hunk = rest.iter().any(|row| row.raw.starts_with("@@ -"));
         let problem = match first.text() {
             text if is_escaped(text) => PatchProblem::Escaped,
             text if text.starts_with("@@") => PatchProblem::ExpectedFileNames,
+            text if has_hunk && text.starts_with("+++ ") => PatchProblem::MissingOldName,
+            text if has_hunk && text.starts_with("--- ") => PatchProblem::MissingNewName,
             _ => PatchProblem::ExpectedBegin,
         };
-        return Err(first.error(problem));
+        return Err(PatchParseError { is_diff: has_hunk, ..first.error(problem) });
     }
     let mut reader = RowReader { rows: patch_body(*first, rest)? };
     let mut files = Vec::new();

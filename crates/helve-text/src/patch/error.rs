@@ -10,6 +10,8 @@ pub struct PatchParseError {
     pub problem: PatchProblem,
     /// The text of the row, clipped. The text is empty if the error is at the end of the patch.
     pub found: String,
+    /// Whether the patch is a unified diff.
+    pub is_diff: bool,
 }
 
 /// What is wrong with a row of a patch.
@@ -51,6 +53,10 @@ pub enum PatchProblem {
     BadHunkHeader,
     /// A hunk comes before any `---` and `+++`.
     ExpectedFileNames,
+    /// The row `--- PATH` is missing before `+++ PATH`.
+    MissingOldName,
+    /// The row `+++ PATH` is missing after `--- PATH`.
+    MissingNewName,
     /// `---` and `+++` name different files without a rename.
     TwoNames {
         old: String,
@@ -120,6 +126,8 @@ impl fmt::Display for PatchProblem {
             }
             PatchProblem::BadHunkHeader => "expected `@@ -LINE,COUNT +LINE,COUNT @@`",
             PatchProblem::ExpectedFileNames => "expected `--- PATH` and `+++ PATH` before the first hunk",
+            PatchProblem::MissingOldName => "expected `--- PATH` before this line",
+            PatchProblem::MissingNewName => "expected `+++ PATH` after this line",
             PatchProblem::TwoNames { old, new } => return write!(f, "expected one file name, not {old:?} and {new:?}"),
             PatchProblem::CutShort { old, new } => {
                 return write!(f, "expected {old} more old and {new} more new lines in this hunk");

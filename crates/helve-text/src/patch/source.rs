@@ -29,6 +29,7 @@ impl<'a> PatchRow<'a> {
             row: self.number,
             problem,
             found: clip(self.text(), MAX_QUOTED).0.to_owned(),
+            is_diff: false,
         }
     }
 

@@ -13,7 +13,7 @@ use super::{
 fn check(text: &str, expect: Expect) {
     expect.assert_eq(&match parse(text) {
         Ok(patch) => render(&patch),
-        Err(PatchParseError { row, problem, found }) => {
+        Err(PatchParseError { row, problem, found, .. }) => {
             format!("row {row}: {problem:?}, found {found:?}")
         }
     });
@@ -237,6 +237,14 @@ mod apply_patch_format {
     #[test]
     fn errors_name_the_row() {
         check("", expect![[r#"row 1: ExpectedBegin, found """#]]);
+        check(
+            "+++ b/a.rs\n@@ -1 +1 @@\n-a\n+b\n",
+            expect![[r#"row 1: MissingOldName, found "+++ b/a.rs""#]],
+        );
+        check(
+            "--- a/a.rs\n@@ -1 +1 @@\n-a\n+b\n",
+            expect![[r#"row 1: MissingNewName, found "--- a/a.rs""#]],
+        );
         check("please\napply", expect![[r#"row 1: ExpectedBegin, found "please""#]]);
         check("*** Begin Patch", expect![[r#"row 1: ExpectedEnd, found "*** Begin Patch""#]]);
         check(

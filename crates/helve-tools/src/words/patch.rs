@@ -71,8 +71,10 @@ fn malformed(err: &PatchParseError) -> ToolError {
         "The patch cannot be parsed: {}. Nothing was written.",
         visible::escape_line(&err.to_string())
     );
-    ToolError::new(ErrorKind::InvalidArgs, message)
-        .hint("Send the complete patch again, from *** Begin Patch to *** End Patch.")
+    ToolError::new(ErrorKind::InvalidArgs, message).hint(match err.is_diff {
+        true => "Send the complete diff again, with --- PATH and +++ PATH before the hunks.",
+        false => "Send the complete patch again, from *** Begin Patch to *** End Patch.",
+    })
 }
 
 fn cannot_place(display_path: &str, hunks: usize, err: &PlacementError) -> ToolError {

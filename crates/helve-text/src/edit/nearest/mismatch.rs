@@ -123,7 +123,7 @@ fn compare_lines(view: &View<'_>, quoted: &[&str], lines: &Range<usize>) -> Near
     let difference =
         match (quoted, actual.as_slice()) {
             // The quoted text may be part of a line.
-            ([only], [line]) if mismatch == Mismatch::Different => {
+            ([only], [line]) if is_part(only, line, mismatch) => {
                 let (shared, difference) = compare_within(only, line, lines.start);
                 if shared * 2 >= split_line(only).body.len() {
                     mismatch = Mismatch::Changed;
@@ -136,6 +136,18 @@ fn compare_lines(view: &View<'_>, quoted: &[&str], lines: &Range<usize>) -> Near
         };
     nearest_match(view, lines.clone(), difference, mismatch)
 }
+
+/// Whether a quoted line seems to be a part of a line of the file: more of its beginning occurs somewhere in the line
+/// than at its start.
+fn is_part(quoted: &str, line: &str, mismatch: Mismatch) -> bool {
+    let (quoted, body) = (split_line(quoted).body, split_line(line).body);
+    let common = quoted.bytes().zip(body.bytes()).take_while(|(a, b)| a == b).count();
+    mismatch == Mismatch::Different
+        || mismatch == Mismatch::Changed && compare_within(quoted, line, 0).0 > common.max(MIN_PART)
+}
+
+/// Minimum length in bytes of a beginning that shows that a quoted line is a part of a line of the file.
+const MIN_PART: usize = 8;
 
 /// Returns how the quoted lines differ from lines of the file of which some are equal.
 fn block_mismatch(

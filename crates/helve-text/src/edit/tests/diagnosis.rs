@@ -116,6 +116,46 @@ fn a_quote_of_part_of_a_line_is_diagnosed() {
 }
 
 #[test]
+fn a_short_quote_in_another_unicode_form_is_diagnosed() {
+    check("Im Café heute\n", "Cafe\u{301}", expect!["NormalForm 1-1"]);
+    check("Im Cafe\u{301} heute\n", "Café", expect!["NormalForm 1-1"]);
+    check(
+        "a\n설치 방법\n",
+        "\u{1109}\u{1165}\u{11af}\u{110e}\u{1175} \u{1107}\u{1161}\u{11bc}\u{1107}\u{1165}\u{11b8}",
+        expect!["NormalForm 2-2, 2:1 Some('ᄉ') is Some('설')"],
+    );
+    check("Cafe\n", "Café", expect!["Err(NotFound(None))"]);
+}
+
+#[test]
+fn one_equal_line_locates_a_quote() {
+    let file = "import (\n\t\"context\"\n\t\"sync\"\n)\n";
+    check(
+        file,
+        "\t\"sync\"\n\tnothing of the kind 123\n",
+        expect!["Changed 3-4, 4:1 Some('n') is Some(')')"],
+    );
+    check(
+        file,
+        "nothing of the kind 123\n\t\"sync\"\n",
+        expect![[r#"Changed 2-3, 2:2 Some('n') is Some('"')"#]],
+    );
+    check("}\n", "}\nnothing of the kind 123\n", expect!["Err(NotFound(None))"]);
+}
+
+#[test]
+fn a_part_of_a_long_line_is_compared_where_it_is() {
+    let line: String = (0..900).map(|n| format!("w{n} ")).collect();
+    let old = line[10..4000].replace("w500 ", "changed ");
+    let edit = Edit { old: &old, new: "x", all: false, kind: TextKind::Unknown };
+    let file = format!("{line}\n");
+    let refusal = apply(file.as_bytes(), &edit, MatchPolicy::Tolerant).unwrap_err();
+    let EditRefusal::NotFound(Some(nearest)) = refusal else { panic!("{refusal:?}") };
+    assert_eq!(nearest.difference.unwrap().column, line.find("w500 ").unwrap() + 1);
+    assert!(nearest.excerpt[0].contains("w499 w500 w501"), "{:?}", nearest.excerpt);
+}
+
+#[test]
 fn the_first_and_last_quoted_lines_locate_a_block() {
     let file = "start of it\none two\nthree four\nfive six\nend of it\n";
     check(

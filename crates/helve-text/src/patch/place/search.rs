@@ -321,6 +321,11 @@ fn not_found(file: &IndexedFile<'_, '_>, hunk: &PatchHunk) -> PlacementProblem {
         Err(refusal @ EditRefusal::EmptyFile) => {
             PlacementProblem::Refused { line: 1, refusal: Box::new(refusal) }
         }
-        Ok(_) | Err(_) => PlacementProblem::NotFound(None),
+        // The lines are in the file, but not where the patch says, or they are parts of longer lines.
+        Ok(_) | Err(_) => {
+            let is_elsewhere = possible_candidates(file, hunk).is_ok_and(|found| !found.is_empty());
+            let nearest = if is_elsewhere { None } else { edit::nearest_lines(file.view, &old) };
+            PlacementProblem::NotFound(nearest)
+        }
     }
 }

@@ -64,6 +64,20 @@ fn exact_hunks_are_applied() {
 }
 
 #[test]
+fn lines_that_are_in_the_file_in_part_have_a_diagnosis() {
+    check(
+        "a: 1\nimage: p:16-alpine\n",
+        "-image: p:16\n+image: p:16-alpine",
+        expect!["hunk 0: AlreadyApplied { line: 2 }"],
+    );
+    check(
+        "a: 1\nimage: p:16-alpine\n",
+        "-image: p:16\n+image: p:17",
+        expect!["hunk 0: not found, near line 2"],
+    );
+}
+
+#[test]
 fn added_lines_are_inserted_after_their_hint_or_context() {
     check("a\nfn foo\nb\nc\n", "@@ fn foo\n+INSERTED", expect!["a|fn foo|INSERTED|b|c|"]);
     check("a\nb\n", "@@\n+end", expect!["a|b|end|"]);
