@@ -49,7 +49,8 @@ fn repeats_rest(old: &str, new: &str, cut: &str, rest: &str) -> bool {
     continues
         || [rest, rest_of_part(rest)].iter().any(|rest| {
             let last = cut.chars().next_back();
-            !rest.is_empty()
+            // Digits may be the same by chance.
+            rest.contains(char::is_alphabetic)
                 && new.strip_suffix(rest).is_some_and(|before| before.chars().next_back() == last)
         })
 }

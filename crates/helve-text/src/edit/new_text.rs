@@ -71,7 +71,9 @@ impl<'a> NewText<'a> {
         // In YAML, a text of several lines is indented.
         self.kind == TextKind::Data && (self.new.starts_with(' ') || self.before.starts_with(' '))
             || ["\"\"\"", "'''", "`"].into_iter().any(is_open)
-            || is_unclosed("/*", "*/")
+            || is_unclosed("\n/*", "*/")
+            || is_unclosed(" /*", "*/")
+            || before.starts_with("/*") && !before.contains("*/")
             || is_unclosed("<!--", "-->")
     }
 

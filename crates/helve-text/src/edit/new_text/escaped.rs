@@ -119,23 +119,13 @@ fn is_tex_command(text: &NewText<'_>, after_backslash: &str) -> bool {
 
 /// Whether the new text has commands of TeX. Then any name after a backslash may be one.
 fn is_tex(text: &NewText<'_>) -> bool {
-    let has_commands = || {
-        text.new.match_indices('\\').any(|(at, _)| {
-            let name = letters(&text.new[at + 1..]);
-            name.len() > 1 && !name.starts_with(['n', 't', 'r'])
-        })
+    let is_command = |at: usize| {
+        let name = letters(&text.new[at + 1..]);
+        name.starts_with("newcommand")
+            || name == "begin"
+            || text.kind == TextKind::Prose && name.len() > 1 && !name.starts_with(['n', 't', 'r'])
     };
-    match text.kind {
-        TextKind::Prose => has_commands(),
-        TextKind::Code
-        | TextKind::Python
-        | TextKind::PythonStub
-        | TextKind::Markup
-        | TextKind::Data
-        | TextKind::Unknown => {
-            ["\\newcommand", "\\begin{"].iter().any(|command| text.new.contains(command))
-        }
-    }
+    text.new.match_indices('\\').any(|(at, _)| is_command(at))
 }
 
 /// Returns the letters at the start of a text.

@@ -173,6 +173,7 @@ fn escapes_that_are_mentioned_are_written() {
 fn commands_of_tex_are_not_escapes() {
     let page = "\\documentclass{article}\n\\newcommand{\\norm}[1]{\\|#1\\|}\n\\newcommand{\\nn}{n}\\noindent\n$a, \\nabla b$\n";
     assert_eq!(written("a.tex", "", page), None);
+    assert_eq!(written("b.tex", "", "a\n\\newcommand{\\nn}{n}\\noindent\n"), None);
     assert_eq!(written("a.tex", "\\documentclass{article}\n", page), None);
     for line in [
         "\\newcommand{\\norm}[1]{\\|#1\\|}",
@@ -195,6 +196,8 @@ fn a_fence_around_an_unchanged_file_is_refused() {
         let line = format!("```{language}\n    b(); \n```\n");
         assert_eq!(edited(path, CODE, "    b();\n", &line), Some("fence"), "{path}");
     }
+    let file = "SRC := $(wildcard src/*.c)\nall: tool\n";
+    assert_eq!(edited("Makefile", file, "all: tool\n", "```\nall: tool\n```\n"), Some("fence"));
     // An example in a comment gets a fence.
     let file = "def f():\n    \"\"\"Example:\n\n    f(1)\n    \"\"\"\n";
     assert_eq!(edited("a.py", file, "    f(1)\n", "    ```\n    f(1)\n    ```\n"), None);

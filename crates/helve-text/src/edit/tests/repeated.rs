@@ -166,6 +166,7 @@ fn parts_of_words_are_edited() {
         ("UserService\n", "Service", "AuthService", "UserAuthService\n"),
         ("read_all\n", "read", "try_read", "try_read_all\n"),
         ("superuser\n", "user", "account", "superaccount\n"),
+        ("100000\n", "1000", "20000", "2000000\n"),
         ("x11\n", "x1", "y2", "y21\n"),
     ] {
         is_made(file, old, new, result);

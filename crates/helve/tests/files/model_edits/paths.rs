@@ -36,7 +36,11 @@ fn create(rng: &mut Rng, path: &str, text: &str) -> (&'static str, Value) {
 
 /// Returns a path with a mistake, such as quotes around it.
 fn odd(rng: &mut Rng, path: &str) -> String {
-    match rng.usize(..14) {
+    match rng.usize(..18) {
+        14 => format!("File: {path}"),
+        15 => format!("# {path}"),
+        16 => format!("{path}#L1-L5"),
+        17 => format!("https://github.com/a/b/blob/main/{path}"),
         0 => format!("`{path}`"),
         1 => format!("\"{path}\""),
         2 => format!("'{path}'"),
@@ -110,9 +114,9 @@ fn odd_existing_path(rng: &mut Rng) -> Case {
 /// The path has a mistake; corrected, it names an existing file.
 fn mistaken_path_of_an_existing_file(rng: &mut Rng) -> Case {
     let path = format!("src/part_{}.txt", rng.u16(..));
-    let given = match rng.usize(..16) {
-        14 => format!("@{path}"),
-        15 => format!("a/{path}"),
+    let given = match rng.usize(..20) {
+        18 => format!("@{path}"),
+        19 => format!("a/{path}"),
         _ => odd(rng, &path),
     };
     let tool = pick(rng, &["edit", "read"]);

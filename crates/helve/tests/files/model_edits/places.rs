@@ -136,19 +136,24 @@ fn already_applied(rng: &mut Rng) -> Case {
     let source = Source::new(rng);
     let line = source.body.start;
     let added = format!("{}added_{}", source.language.indent, rng.u32(..));
-    let new = match rng.usize(..3) {
+    let new = match rng.usize(..4) {
         0 => vec![source.lines[line].clone(), added],
         1 => vec![added, source.lines[line].clone()],
+        2 => vec![source.lines[line].clone() + " more"],
         _ => vec![added],
     };
     let text = source.replaced(line..line + 1, &new);
     let old = &source.lines[line];
-    let (tool, input) = match rng.bool() {
-        true => (
+    let (tool, input) = match rng.usize(..3) {
+        0 => {
+            let edit = json!({"oldString": old, "newString": new.join("\n")});
+            ("multiedit", json!({"filePath": source.path(), "edits": [edit]}))
+        }
+        1 => (
             "edit",
             json!({"filePath": source.path(), "oldString": old, "newString": new.join("\n")}),
         ),
-        false => ("apply_patch", json!({"patchText": source.patch(line..line + 1, &new)})),
+        _ => ("apply_patch", json!({"patchText": source.patch(line..line + 1, &new)})),
     };
     Case::new("the edit was applied before", tool, input, refusal(&["already has"]))
         .file(source.path(), &text)

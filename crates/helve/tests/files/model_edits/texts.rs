@@ -66,6 +66,11 @@ const COMMENTS: &[&str] = &[
     "This must remain below the limit.",
     "Note: order matters here",
     "See the previous section for details.",
+    "copy existing headers",
+    "keep existing sessions",
+    "see the original paper",
+    "start of the loop",
+    "3 more retries",
 ];
 
 /// A placeholder replaces lines of the file.
