@@ -1,6 +1,8 @@
 //! Recognizes an edit that was applied before although its old text is still in the file: the new text contains the old
 //! text, and the file has all of the new text there.
 
+use std::ops::Range;
+
 use super::find::{self, LineKeys};
 
 /// Minimum number of letters in inserted lines. A shorter insertion, such as `end`, a separator or a number, may be
@@ -18,7 +20,7 @@ pub(super) fn find_around(text: &str, at: usize, old: &str, new: &str) -> Option
         let end = start + new.len();
         let is_there = is_convincing(before, after)
             && text.as_bytes()[start..].starts_with(new.as_bytes())
-            && is_bounded(text, start..end, new)
+            && !cuts_word(text, start..end, new)
             && (!before.contains('\n') || start == 0 || text[..start].ends_with('\n'))
             && (!after.contains('\n') || end == text.len() || text[end..].starts_with('\n'));
         is_there.then_some(start)
@@ -36,11 +38,11 @@ fn is_convincing(before: &str, after: &str) -> bool {
     }
 }
 
-/// Whether a range of the text neither starts nor ends inside a word.
-fn is_bounded(text: &str, range: std::ops::Range<usize>, new: &str) -> bool {
+/// Whether a range of the text, which contains `new`, starts or ends inside a word.
+fn cuts_word(text: &str, range: Range<usize>, new: &str) -> bool {
     let is_word = |character: char| character.is_alphanumeric() || character == '_';
-    !(new.starts_with(is_word) && text[..range.start].ends_with(is_word))
-        && !(new.ends_with(is_word) && text[range.end..].starts_with(is_word))
+    new.starts_with(is_word) && text[..range.start].ends_with(is_word)
+        || new.ends_with(is_word) && text[range.end..].starts_with(is_word)
 }
 
 /// Like [`find_around`] for lines that match with tolerance. `start` is the line of the file, from 0, at which the first
