@@ -334,6 +334,9 @@ pub struct FileAccess {
     /// Absolute paths. The access takes place only if none of them exists: to `git diff x`, `x` is a path if a file has
     /// this name, and a revision otherwise.
     pub unless_exists: Vec<String>,
+    /// The same for paths that are files and not folders: `git diff HEAD:x HEAD~1:x` compares everything in a folder
+    /// `x`.
+    pub unless_file: Vec<String>,
 }
 
 /// Selects the files below a directory that a recursive access reaches. The default selects all files.
@@ -452,6 +455,18 @@ pub enum AccessKind {
     /// The script mentions the file, and a part of the script that is not understood may open it. Only rules that a
     /// person wrote count, and they lead to an ask.
     Mentioned,
+}
+
+impl FileAccess {
+    /// Describes an access that takes place whatever files exist.
+    pub fn new(
+        target: FileTarget,
+        kind: AccessKind,
+        run: Option<usize>,
+        filter: TreeFilter,
+    ) -> Self {
+        Self { target, kind, run, filter, unless_exists: Vec::new(), unless_file: Vec::new() }
+    }
 }
 
 impl AccessKind {

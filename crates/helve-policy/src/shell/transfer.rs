@@ -229,13 +229,8 @@ fn is_within(path: &str, folder: &str) -> bool {
 }
 
 fn write_access(path: &str) -> FileAccess {
-    FileAccess {
-        target: FileTarget::Path(path.to_string()),
-        kind: AccessKind::Write,
-        run: None,
-        filter: TreeFilter::default(),
-        unless_exists: Vec::new(),
-    }
+    let target = FileTarget::Path(path.to_string());
+    FileAccess::new(target, AccessKind::Write, None, TreeFilter::default())
 }
 
 fn join(folder: &str, path: &str) -> String {

@@ -9,10 +9,13 @@ use crate::ask::{MatchBy, Part};
 use crate::command::Command;
 
 impl<F: FileFacts> PartCollector<'_, F> {
-    /// Whether an access does not take place, because a file exists. See [`FileAccess::unless_exists`].
+    /// Whether an access does not take place, because a file exists. See [`FileAccess::unless_exists`] and
+    /// [`FileAccess::unless_file`].
     pub(super) fn is_skipped(&self, access: &FileAccess) -> bool {
         let exists = |path: &String| self.facts.resolve(path).is_some_and(|it| it.exists);
-        access.unless_exists.iter().any(exists)
+        let is_file =
+            |path: &String| self.facts.resolve(path).is_some_and(|it| it.exists && !it.is_folder);
+        access.unless_exists.iter().any(exists) || access.unless_file.iter().any(is_file)
     }
 
     /// Records the files that a command may print without naming them.

@@ -178,8 +178,7 @@ impl Walker<'_> {
                 .collect(),
         };
         for target in targets {
-            let (filter, unless_exists) = (filter.clone(), Vec::new());
-            self.push_access(FileAccess { target, kind, run, filter, unless_exists });
+            self.push_access(FileAccess::new(target, kind, run, filter.clone()));
         }
     }
 

@@ -350,7 +350,10 @@ fn record_revision(
     argument: &Argument,
     state: &mut ShellState,
 ) {
-    let value = &argument.value;
+    let value = &match call.args.spec.traits.pathspecs {
+        true => file_patterns::as_pathspec(&argument.value),
+        false => argument.value.clone(),
+    };
     let is_revision = tracked_files::is_revision_word(value);
     if call.args.spec.traits.read_tree && !is_revision {
         let access = (AccessKind::ReadTree, &tree_filter::of(call.args));
@@ -472,8 +475,13 @@ pub(super) fn record_pattern(
     state: &ShellState,
 ) {
     let has_pathspecs = call.args.spec.traits.pathspecs;
+    let word = if has_pathspecs { &file_patterns::as_pathspec(word) } else { word };
     let Some(text) = word.literal() else { return };
+    let in_any_case = has_pathspecs && call.args.has_any(&[file_patterns::ANY_CASE_FLAG]);
     let reach = match has_pathspecs {
+        true if in_any_case && !text.starts_with(':') => {
+            file_patterns::reach_of_pathspec(&format!(":(icase){text}"))
+        }
         true => file_patterns::reach_of_pathspec(text),
         false => file_patterns::reach_of_pattern(text),
     };

@@ -218,6 +218,18 @@ pub(super) fn reach_of_pattern(text: &str) -> Option<PatternReach> {
     PatternReach::of_glob(text)
 }
 
+/// A flag of git with which paths and patterns match names in any case.
+pub(super) const ANY_CASE_FLAG: &str = "--icase-pathspecs";
+
+/// Returns a word as git gets it. An unquoted pattern like `:src*` selects no file of that name, so that the shell does
+/// not replace it.
+pub(super) fn as_pathspec(word: &Word) -> Word {
+    match word {
+        Word::Glob(pattern) if pattern.starts_with(':') => Word::Literal(pattern.clone()),
+        word => word.clone(),
+    }
+}
+
 /// Whether a pathspec of git excludes files.
 pub(super) fn is_exclusion(text: &str) -> bool {
     text.starts_with(':') && path_in_git_argument(text).is_none()

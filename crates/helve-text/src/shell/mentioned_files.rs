@@ -112,13 +112,8 @@ impl Walker<'_> {
     }
 
     fn push_mentioned(&mut self, target: FileTarget) {
-        self.push_access(FileAccess {
-            target,
-            kind: AccessKind::Mentioned,
-            run: None,
-            filter: TreeFilter::default(),
-            unless_exists: Vec::new(),
-        });
+        let (kind, filter) = (AccessKind::Mentioned, TreeFilter::default());
+        self.push_access(FileAccess::new(target, kind, None, filter));
     }
 }
 

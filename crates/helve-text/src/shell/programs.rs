@@ -79,6 +79,8 @@ pub(super) struct ProgramSpec {
     pub(super) reads_tracked_with: Vec<&'static str>,
     /// Flags that cancel the property `reads_tracked`.
     pub(super) skips_tracked_with: Vec<&'static str>,
+    /// Flags with which paths among the operands do not limit which tracked files are read.
+    pub(super) whole_commits_with: Vec<&'static str>,
     /// Flags with which directories are changed with everything below them.
     pub(super) write_tree: Vec<&'static str>,
     /// Flags with which every operand may be a file or directory that is changed.
@@ -219,6 +221,8 @@ pub(super) struct ProgramTraits {
     pub(super) copies_input: bool,
     /// Directories are always read with everything below them.
     pub(super) read_tree: bool,
+    /// Compares folders of revisions, like `HEAD:src`, with everything below them.
+    pub(super) compares_trees: bool,
     /// May read any tracked file of the repository, or those below its operands.
     pub(super) reads_tracked: bool,
     /// Directories are always changed with everything below them.
@@ -407,6 +411,7 @@ impl ProgramSpec {
             "read-tree" => &mut self.read_tree,
             "reads-tracked-with" => &mut self.reads_tracked_with,
             "skips-tracked-with" => &mut self.skips_tracked_with,
+            "whole-commits-with" => &mut self.whole_commits_with,
             "write-tree" => &mut self.write_tree,
             "changes-operands" => &mut self.changes_operands,
             "only-lists" => &mut self.only_lists,
@@ -530,6 +535,7 @@ impl ProgramTraits {
             "other-dir" => &mut self.other_dir,
             "copies-input" => &mut self.copies_input,
             "read-tree" => &mut self.read_tree,
+            "compares-trees" => &mut self.compares_trees,
             "reads-tracked" => &mut self.reads_tracked,
             "write-tree" => &mut self.write_tree,
             "changes-operands" => &mut self.changes_operands,

@@ -147,8 +147,12 @@ pub(super) fn are_harmless_linker_flags(text: &str) -> bool {
     true
 }
 
-/// Whether a word is a git revision rather than a path: `HEAD~2`, a commit hash.
+/// Whether a word is a git revision rather than a path: `HEAD~2`, a commit hash. A word with the folder `..` is a path:
+/// no name of a branch begins or ends with a slash, and `..` alone means the folder.
 pub(super) fn is_plain_revision(text: &str) -> bool {
+    if text.split('/').any(|name| name == "..") {
+        return false;
+    }
     let is_hash = text.len() >= 7 && text.bytes().all(|c| c.is_ascii_hexdigit());
     let is_head = text == "HEAD" || text == "@" || text.ends_with("_HEAD");
     is_hash || is_head || text.contains(['~', '^', '@']) || text.contains("..")
