@@ -231,9 +231,9 @@ impl Programs {
 }
 
 /// Whether built-in rules that ask apply to the files of a command. They do not if a configured rule allowed the
-/// command, or if the command is asked about or denied anyway.
+/// command, if the command is asked about or denied anyway, or if it only may read the files and does not name them.
 fn builtin_asks_apply(policy: &Policy, walls: &[Wall], query: &TreeQuery) -> bool {
-    let Some(command) = &query.command else { return true };
+    let Some(command) = &query.command else { return query.permission != "read" };
     let verdict = policy.judge(walls, &Part::for_command(command));
     verdict.action == Action::Allow && verdict.is_builtin()
 }

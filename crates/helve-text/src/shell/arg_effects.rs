@@ -293,7 +293,7 @@ fn record_write(
     argument: &Argument,
     state: &mut ShellState,
 ) {
-    let is_dry_run = call.args.has_any(&call.args.spec.dry_run);
+    let is_dry_run = call.args.is_dry_run();
     let has_tree = argument.flag.is_none() || call.args.spec.traits.write_tree;
     let kind = match (is_dry_run, call.args.writes_tree() && has_tree) {
         (true, _) => AccessKind::Stat,
@@ -336,7 +336,8 @@ fn record_read(
         record_pattern(walker, call, &argument.value, kind, state);
     }
     if argument.flag.is_none() && call.args.has_any(&spec.in_place) {
-        let kind = if call.args.writes_tree() { AccessKind::WriteTree } else { AccessKind::Write };
+        let has_tree = call.args.writes_tree() || call.args.reads_tree();
+        let kind = if has_tree { AccessKind::WriteTree } else { AccessKind::Write };
         walker.record_access(&argument.value, kind, state, Some(call.run));
         for backup in transfer::backups(call.args, &argument.value) {
             walker.record_access(&backup, AccessKind::Write, state, Some(call.run));

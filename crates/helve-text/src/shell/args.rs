@@ -42,6 +42,16 @@ impl ParsedArgs {
         self.spec.traits.write_tree || self.has_any(&self.spec.write_tree)
     }
 
+    /// Whether operands with the role `write` are only checked for existence.
+    pub(super) fn is_dry_run(&self) -> bool {
+        self.has_any(&self.spec.dry_run) && !self.has_any(&self.spec.changes_anyway_with)
+    }
+
+    /// Whether flags make a program harmless that is dangerous otherwise.
+    pub(super) fn is_harmless(&self) -> bool {
+        self.has_any(&self.spec.harmless_with) && !self.has_any(&self.spec.changes_anyway_with)
+    }
+
     /// Whether directories behind symbolic links are skipped.
     pub(super) fn skips_dirs_behind_links(&self) -> bool {
         self.has_any(&self.spec.shallow) && !self.has_any(&self.spec.unshallow)
@@ -144,8 +154,7 @@ impl ArgParser<'_> {
             }
         }
         let spec = self.parsed.spec;
-        let is_harmless = self.parsed.has_any(&spec.harmless_with);
-        if let Some(kind) = spec.program_risk.filter(|_| !is_harmless) {
+        if let Some(kind) = spec.program_risk.filter(|_| !self.parsed.is_harmless()) {
             self.add_word_risk(self.subcommand_at, kind);
         }
     }

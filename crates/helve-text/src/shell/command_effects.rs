@@ -54,7 +54,7 @@ pub(super) fn apply(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Shel
         || traits.runs_stdin && args.arguments.iter().any(|it| it.role == ArgRole::Argument);
     let runs_input = traits.runs_stdin || traits.runs_stdin_if_given && call.has_input();
     // Some interpreters print their version and then run their input.
-    let only_prints = args.has_any(&args.spec.harmless_with) && !call.has_input();
+    let only_prints = args.is_harmless() && !call.has_input();
     if runs_input && !has_code && !only_prints {
         arg_effects::record_code_from_input(walker, call.run);
     }
@@ -110,7 +110,7 @@ fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state
     let args = call.args;
     let spec = args.spec;
     let is_changing = spec.traits.changes_operands || args.has_any(&spec.changes_operands);
-    if !is_changing || args.has_any(&spec.dry_run) {
+    if !is_changing || args.is_dry_run() {
         return;
     }
     let operands =

@@ -158,10 +158,32 @@ impl ArgParser<'_> {
         if longer.iter().any(|flag| spec.scope_widening_flags.contains(flag)) {
             self.parsed.scope_widening_words.push(at);
         }
+        let roles: Vec<(&str, ArgRole)> = longer
+            .iter()
+            .filter_map(|flag| match spec.flag(flag) {
+                Some(FlagValue::Value(role)) => Some((*flag, role)),
+                _ => None,
+            })
+            .collect();
+        self.push_possible_values(at, &roles);
         longer.into_iter().for_each(|flag| self.note_flag(flag));
         self.add_risk(at, name, kind);
         if has_next_value {
             self.parse_next_value(ArgRole::Text, name);
+        }
+    }
+
+    /// Adds the value of an abbreviated flag, in the same word or the next one, once for each flag that is meant
+    /// perhaps. The next word also keeps the role that it has if the flag takes no value.
+    fn push_possible_values(&mut self, at: usize, roles: &[(&str, ArgRole)]) {
+        let attached = self.words[at].literal().and_then(|text| text.split_once('='));
+        let attached = attached.map(|(_, value)| Word::Literal(value.to_string()));
+        for (flag, role) in roles {
+            match (&attached, self.words.get(at + 1).cloned()) {
+                (Some(value), _) => self.push_value(*role, at, value.clone(), flag),
+                (None, Some(value)) => self.push_value(*role, at + 1, value, flag),
+                (None, None) => {}
+            }
         }
     }
 

@@ -74,6 +74,12 @@ pub(super) enum NameGroup {
     OutputFlag,
     /// The same for one program. The flag `-o` of gcc is written `gcc:-o`.
     OutputFlagOf,
+    /// A command that may read the working directory with everything below it. `npm pack` is written `npm:pack`.
+    ReadsWorkingDir,
+    /// A command that may read the folders among its arguments with everything below them.
+    ReadsFolders,
+    /// A program that accepts the beginning of the name of a long flag.
+    AbbreviatesFlags,
     /// A program or subcommand whose last operand is its output. `docker cp` is written `docker:cp`.
     OutputLast,
 }
@@ -111,12 +117,31 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("mount-flag", NameGroup::MountFlag),
     ("output-flag", NameGroup::OutputFlag),
     ("output-flag-of", NameGroup::OutputFlagOf),
+    ("reads-working-dir", NameGroup::ReadsWorkingDir),
+    ("reads-folders", NameGroup::ReadsFolders),
+    ("abbreviates-flags", NameGroup::AbbreviatesFlags),
     ("output-last", NameGroup::OutputLast),
 ];
 
 /// Whether a group contains a name.
 pub(super) fn contains(group: NameGroup, name: &str) -> bool {
     NAMES.groups.get(name).is_some_and(|groups| groups.contains(&group))
+}
+
+/// Whether a long flag is the beginning of a flag that names an output of this program.
+pub(super) fn may_abbreviate_output(program: &str, flag: &str) -> bool {
+    const MIN_LENGTH: usize = "--x".len();
+    let begins = |name: &&str, group: NameGroup, prefix: &str| {
+        name.strip_prefix(prefix).is_some_and(|it| it.starts_with(flag)) && contains(group, name)
+    };
+    let prefix = format!("{program}:");
+    flag.len() >= MIN_LENGTH
+        && flag.starts_with("--")
+        && contains(NameGroup::AbbreviatesFlags, program)
+        && NAMES.groups.keys().any(|name| {
+            begins(name, NameGroup::OutputFlag, "")
+                || begins(name, NameGroup::OutputFlagOf, &prefix)
+        })
 }
 
 /// Returns `rm` for `grm`, the same program under its other name.

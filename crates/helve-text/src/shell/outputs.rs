@@ -1,5 +1,5 @@
-//! Files and folders that a program writes to because of a flag like `--output`, whether or not `programs.txt` lists
-//! it.
+//! Files and folders that a program writes to because of a flag like `--output`, or reads as a whole, whether or not
+//! `programs.txt` lists it.
 //!
 //! Only rules that deny changing such a file count, so a flag that means something else to a program does no harm: its
 //! value would have to be the path of a denied file.
@@ -7,13 +7,15 @@
 use super::commands::basename;
 use super::names::{self, NameGroup};
 use super::path_args::paths_in;
+use super::programs;
 use super::state::ShellState;
 use super::walk::Walker;
-use super::{AccessKind, Word};
+use super::{AccessKind, TreeFilter, Word};
 
 /// Records the values of flags that name an output, and the last operand of programs like `ffmpeg`.
 pub(super) fn record(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &ShellState) {
     let Some(program) = words.first().map(|word| basename(word.shown())) else { return };
+    record_read_folders(walker, words, run, state);
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.prefix();
         if !text.starts_with('-') {
@@ -26,11 +28,36 @@ pub(super) fn record(walker: &mut Walker<'_>, words: &[Word], run: usize, state:
             record_output(walker, &Word::Literal(value.to_string()), run, state);
         }
     }
-    if is_output_last(words)
+    if is_in_group(NameGroup::OutputLast, words)
         && let Some(last) = words.iter().skip(1).rfind(|word| !word.prefix().starts_with('-'))
     {
         record_output(walker, last, run, state);
     }
+}
+
+/// Records the folders that commands like `docker build` or `npm pack` may read with everything below them.
+fn record_read_folders(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &ShellState) {
+    let reads_working_dir = is_in_group(NameGroup::ReadsWorkingDir, words);
+    let reads_folders = is_in_group(NameGroup::ReadsFolders, words);
+    let arguments = words.iter().skip(1).filter(|_| reads_folders).filter_map(Word::literal);
+    let paths = arguments.flat_map(paths_in).chain(reads_working_dir.then_some("."));
+    for path in paths {
+        let access = (AccessKind::MaybeReadTree, &TreeFilter::default());
+        walker.record_filtered_access(&Word::Literal(path.into()), access, state, Some(run));
+    }
+}
+
+/// Whether a group contains a program, or one with its first arguments: `docker:build`.
+fn is_in_group(group: NameGroup, words: &[Word]) -> bool {
+    const MAX_WORDS: usize = 4;
+    let base = words.first().map_or("", |word| basename(word.shown()));
+    let mut command = programs::table_name(base).unwrap_or(base).to_string();
+    let mut found = names::contains(group, &command);
+    for word in words.iter().skip(1).take(MAX_WORDS - 1) {
+        command = format!("{command}:{}", word.shown());
+        found |= names::contains(group, &command);
+    }
+    found
 }
 
 /// Records a file or folder that is written to.
@@ -43,9 +70,15 @@ pub(super) fn record_output(walker: &mut Walker<'_>, value: &Word, run: usize, s
     }
 }
 
+/// Whether a flag names an output. A long flag may have one dash instead of two, and some programs accept the beginning
+/// of its name.
 fn is_output_flag(program: &str, flag: &str) -> bool {
+    let with_two_dashes = flag.strip_prefix('-').filter(|it| it.len() > 1 && !it.starts_with('-'));
     names::contains(NameGroup::OutputFlag, flag)
+        || with_two_dashes
+            .is_some_and(|it| names::contains(NameGroup::OutputFlag, &format!("--{it}")))
         || names::contains(NameGroup::OutputFlagOf, &format!("{program}:{flag}"))
+        || names::may_abbreviate_output(program, flag)
 }
 
 /// Returns the value in the same word as its flag: `out` in `--output=out` and `-oout`.
@@ -58,15 +91,4 @@ fn attached_value<'t>(program: &str, text: &'t str) -> Option<&'t str> {
     }
     let (flag, value) = text.split_at_checked(2)?;
     (!text.starts_with("--") && !value.is_empty() && is_output(flag)).then_some(value)
-}
-
-/// Whether the last operand of a command is its output. The command may be a program or a subcommand.
-fn is_output_last(words: &[Word]) -> bool {
-    let mut command = words.first().map_or("", |word| basename(word.shown())).to_string();
-    let mut found = names::contains(NameGroup::OutputLast, &command);
-    for word in words.iter().skip(1).take(2) {
-        command = format!("{command}:{}", word.shown());
-        found |= names::contains(NameGroup::OutputLast, &command);
-    }
-    found
 }

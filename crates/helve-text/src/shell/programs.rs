@@ -73,6 +73,8 @@ pub(super) struct ProgramSpec {
     pub(super) in_place: Vec<&'static str>,
     /// Flags with which operands with the role `write` are only checked for existence.
     pub(super) dry_run: Vec<&'static str>,
+    /// Flags that cancel `dry_run` and `harmless_with`.
+    pub(super) changes_anyway_with: Vec<&'static str>,
     /// Flags with which directories are read with everything below them.
     pub(super) read_tree: Vec<&'static str>,
     /// Flags with which git reads tracked files that the command does not name.
@@ -408,6 +410,7 @@ impl ProgramSpec {
             "creates-with" => &mut self.creates_with,
             "in-place" => &mut self.in_place,
             "dry-run" => &mut self.dry_run,
+            "changes-anyway-with" => &mut self.changes_anyway_with,
             "read-tree" => &mut self.read_tree,
             "reads-tracked-with" => &mut self.reads_tracked_with,
             "skips-tracked-with" => &mut self.skips_tracked_with,
