@@ -397,6 +397,8 @@ pub struct Transfer {
     pub copies_entries: bool,
     /// Whether a directory is copied or moved with everything below it.
     pub is_recursive: bool,
+    /// The source is a file that `find` found. A glob stands only for files that exist.
+    pub is_found: bool,
 }
 
 /// The file or files that are accessed.

@@ -50,7 +50,13 @@ impl<F: FileFacts> PartCollector<'_, F> {
             return self.add_unclear(AccessKind::Write, to, Unclear::Target);
         };
         let expanded = self.expand(from).filter(|target| target.is_complete);
-        let Some(paths) = expanded.map(|target| target.paths.clone()) else {
+        let exists = |path: &String| self.facts.resolve(path).is_some_and(|it| it.exists);
+        let paths = expanded.map(|target| target.paths.clone());
+        let paths = paths.map(|mut paths| {
+            paths.retain(|path| !transfer.is_found || exists(path));
+            paths
+        });
+        let Some(paths) = paths else {
             // The source is unknown, and so is the name of the new file in the folder. The source has its own part.
             if into_folder {
                 self.add_unclear(AccessKind::Write, to, Unclear::Target);

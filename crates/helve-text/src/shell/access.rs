@@ -60,7 +60,14 @@ impl Walker<'_> {
                     let word = match <[Word; 1]>::try_from(words) {
                         Ok([word @ (Word::Literal(_) | Word::Dynamic(_))]) => word,
                         // Shells differ on a glob, on several words and on no word.
-                        Ok([Word::Glob(_)]) | Err(_) => unknown(&raw.shown),
+                        Ok([word @ Word::Glob(_)]) => {
+                            // The word may also be a loop variable that stands for one of the names.
+                            if redirect.kind == RedirectKind::Write {
+                                self.record_access(&word, AccessKind::Write, state, None);
+                            }
+                            unknown(&raw.shown)
+                        }
+                        Err(_) => unknown(&raw.shown),
                     };
                     self.redirects.push(shown_redirect(redirect, &word));
                     self.streams.may_be_input |= may_open_input(redirect, &word);

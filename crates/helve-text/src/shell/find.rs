@@ -115,8 +115,8 @@ pub(super) struct FindSearch {
     /// The working directory of `find` itself.
     find_dirs: PossibleDirs,
     /// The starting points.
-    roots: Vec<Word>,
-    filter: TreeFilter,
+    pub(super) roots: Vec<Word>,
+    pub(super) filter: TreeFilter,
 }
 
 impl FindSearch {

@@ -6,7 +6,7 @@ use super::commands::Invocation;
 use super::names::{self, NameGroup};
 use super::state::{ShellState, join_path};
 use super::walk::{Walker, unknown};
-use super::{AccessKind, FileTarget, Transfer, Word, downloads, fragments};
+use super::{AccessKind, DynamicKind, FileTarget, Transfer, Word, downloads, fragments};
 
 /// Flags whose value is the destination directory.
 const DIR_FLAGS: &[&str] = &["-t", "--target-directory"];
@@ -51,17 +51,52 @@ pub(super) fn record(
         slash_copies_entries: base == "rsync",
         is_recursive: args.reads_tree()
             || args.arguments.iter().any(|it| it.role == ArgRole::Consume),
+        is_found: false,
     };
     let is_hard_link = base == "ln" && !args.has_any(&["-s", "--symbolic"])
         || base == "cp" && args.has_any(&["-l", "--link"]);
     for from in operands {
         add_transfer(walker, from, to, state, mode);
+        for found in found_names(walker, from, state) {
+            add_transfer(walker, &found, to, state, TransferMode { is_found: true, ..mode });
+        }
         if is_hard_link {
             // A later write to the new name also changes the original file.
             let kind = if mode.is_recursive { AccessKind::WriteTree } else { AccessKind::Write };
             walker.record_access(from, kind, state, Some(call.run));
         }
     }
+}
+
+/// Returns globs for the files that a word from `find` may stand for. Files deeper than the globs reach are not among
+/// them.
+fn found_names(walker: &Walker<'_>, word: &Word, state: &ShellState) -> Vec<Word> {
+    const MAX_DEPTH: usize = 4;
+    let Word::Dynamic(dynamic) = word else { return Vec::new() };
+    let search = match dynamic.kind {
+        DynamicKind::FindResult { .. } => Some(&walker.find_results),
+        DynamicKind::Listed(listing) => walker.listings.get(listing),
+        DynamicKind::Anything => Some(&walker.find_results),
+        DynamicKind::Number | DynamicKind::Commit | DynamicKind::Revision | DynamicKind::Pipe => {
+            None
+        }
+    };
+    let Some(search) = search.filter(|it| it.result_dirs == state.dirs) else { return Vec::new() };
+    let folders = search.roots.iter().filter_map(Word::literal).map(|root| {
+        let root = root.trim_end_matches('/');
+        if root.is_empty() { "/".to_string() } else { format!("{}/", fragments::escape(root)) }
+    });
+    let levels = folders.flat_map(|folder| {
+        (0..MAX_DEPTH).map(move |depth| format!("{folder}{}", "*/".repeat(depth)))
+    });
+    let names = match search.filter.names.as_slice() {
+        [] => vec!["*".to_string(), ".*".to_string()],
+        names => names.to_vec(),
+    };
+    let globs = levels.flat_map(|folder| {
+        names.iter().map(|name| Word::Glob(format!("{folder}{name}"))).collect::<Vec<_>>()
+    });
+    globs.collect()
 }
 
 /// Whether the program names a downloaded file after the last segment of its URL.
@@ -88,6 +123,8 @@ struct TransferMode {
     slash_copies_entries: bool,
     /// Directories are copied or moved with everything below them.
     is_recursive: bool,
+    /// See [`Transfer::is_found`].
+    is_found: bool,
 }
 
 fn add_transfer(
@@ -116,8 +153,8 @@ fn add_transfer(
         let source_copies_entries = matches!(text.rsplit('/').next(), Some("." | ".."))
             || mode.slash_copies_entries && text.ends_with('/');
         let copies_entries = mode.copies_entries || source_copies_entries;
-        let TransferMode { symbolic, is_recursive, .. } = mode;
-        let transfer = Transfer { from, to, symbolic, copies_entries, is_recursive };
+        let TransferMode { symbolic, is_recursive, is_found, .. } = mode;
+        let transfer = Transfer { from, to, symbolic, copies_entries, is_recursive, is_found };
         if walker.check_limits() && !walker.script.transfers.contains(&transfer) {
             walker.script.transfers.push(transfer);
         }
