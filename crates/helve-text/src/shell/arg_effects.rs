@@ -2,14 +2,14 @@
 
 use super::arg_role::ArgRole;
 use super::args::Argument;
-use super::commands::Invocation;
+use super::commands::{Invocation, basename};
 use super::grammar::is_name;
 use super::state::{ShellState, join_path, union_dirs};
 use super::walk::{Walker, unknown};
 use super::{
     AccessKind, DoubtKind, DynamicKind, LinkHandling, RiskKind, TreeFilter, TreeListing, Word,
     WordRole, awk, builtins, command_output, file_patterns, jq, outputs, path_args, process_env,
-    safe_values, sed, test_command, tracked_files, transfer, tree_filter,
+    programs, safe_values, sed, test_command, tracked_files, transfer, tree_filter,
 };
 
 /// Selects all files below a directory except symbolic links: a move or a clone does not follow them.
@@ -550,6 +550,17 @@ pub(super) fn record_script(
     }
     walker.record_code_path(run, at, value, state);
     walker.record_access(value, AccessKind::Read, state, Some(run));
+    mention_installed_program(walker, (at, value), run);
+}
+
+/// Lets rules about a program apply to an interpreter that runs its file: `node /usr/bin/npm publish`.
+fn mention_installed_program(walker: &mut Walker<'_>, (at, value): (usize, &Word), run: usize) {
+    let Some(run) = walker.script.runs.get_mut(run) else { return };
+    let name = value.literal().filter(|path| path.contains('/')).map(basename);
+    let Some(name) = name.filter(|name| programs::table_name(name) == Some(name)) else { return };
+    let arguments = run.words.get(at + 1..).unwrap_or_default();
+    let arguments = arguments.iter().map(|word| word.shown().to_string());
+    run.unparsed_words.extend([name.to_string()].into_iter().chain(arguments));
 }
 
 /// Whether a word that names code may be standard input or an address rather than a file.

@@ -123,7 +123,11 @@ impl Walker<'_> {
             return self.record_dir_command(&name, line, state);
         }
         let names_file = |word: &Word| word.prefix().len() > 1 && word.prefix().starts_with('@');
-        if names::contains(NameGroup::ResponseFile, base)
+        let module = line.words.windows(2).find(|it| it[0].literal() == Some("-m"));
+        let module = module.and_then(|it| it[1].literal()).unwrap_or("");
+        if (names::contains(NameGroup::ResponseFile, base)
+            || programs::traits(base).runs_stdin
+                && names::contains(NameGroup::ResponseFile, module))
             && let Some(word) = line.words[1..].iter().find(|it| names_file(it))
         {
             // The file contains more arguments, which may be flags and names of other files.

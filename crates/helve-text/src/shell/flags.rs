@@ -290,6 +290,9 @@ impl ArgParser<'_> {
                     self.push_value(role, at, self.attached_value(role, at, rest), &flag);
                     return self.enter_module(role, &flag, rest);
                 }
+                Some(FlagValue::Risk(RiskKind::Unlisted)) => {
+                    self.add_risk(at, text_for_rule, RiskKind::Unlisted);
+                }
                 Some(FlagValue::Risk(kind)) => {
                     return self.add_risk(at, text_for_rule, kind);
                 }

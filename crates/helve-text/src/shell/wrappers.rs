@@ -24,7 +24,7 @@ pub(super) fn record_inner_command(
     state: &mut ShellState,
 ) {
     let name = call.words[0].literal().map_or("", basename);
-    let mut line = CommandLine::new(call.words[argument.word..argument.end].to_vec());
+    let mut line = CommandLine::new(inner_words(call, argument));
     let mut inner_state = state.clone();
     if call.args.spec.runs_in_other_dir(argument.flag.as_deref()) {
         inner_state.dirs = None;
@@ -94,6 +94,19 @@ pub(super) fn record_inner_command(
     });
     walker.find_results = outer;
     walker.env_is_cleared = outer_env;
+}
+
+/// Returns the words of the inner command. The name of a package has no version: `npm@10` runs `npm`.
+fn inner_words(call: &Invocation<'_>, argument: &Argument) -> Vec<Word> {
+    let mut words = call.words[argument.word..argument.end].to_vec();
+    let runs_packages = call.args.spec.traits.runs_packages;
+    if let Some(Word::Literal(name)) = words.first_mut().filter(|_| runs_packages)
+        // The name of a package may begin with `@`.
+        && let Some(at) = name.rfind('@').filter(|at| *at > 0 && !name[*at..].contains('/'))
+    {
+        name.truncate(at);
+    }
+    words
 }
 
 /// Records the values of `NAME=value` words before a program, which gets them through its environment.
