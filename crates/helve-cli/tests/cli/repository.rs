@@ -267,6 +267,18 @@ fn nested_repositories_are_checked() {
     git(&stage, "app", &["config", "core.worktree", "../src/tree"]);
     add_evil_filter(&stage, "app/src/tree/sub");
     check_asked(&stage, "git status", "src/tree/sub/.git/config: filter.x.clean");
+    // Not in the index yet.
+    let stage = nested(&[]);
+    stage.write("app/sub/a.md", "a\n");
+    git(&stage, "app/sub", &["init", "-q"]);
+    git(&stage, "app/sub", &["commit", "-qm", "one", "--allow-empty"]);
+    assert_eq!(bash(&stage, "git add src && git status", &[]).code, 0);
+    add_evil_filter(&stage, "app/sub");
+    for command in
+        ["git add sub && git status", "git add . && git diff", "git add s* && git status"]
+    {
+        check_asked(&stage, command, "sub/.git/config: filter.x.clean");
+    }
     let stage = nested(&[]);
     stage.write("app/.git/index", "DIRC");
     check_asked(&stage, "git status", ".git/index: cannot determine what git would run");

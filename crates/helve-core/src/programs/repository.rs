@@ -54,6 +54,7 @@ pub(super) async fn parts(
         }
     }
     let scan = RepositoryScan { session, kind };
+    folders.extend(scan.added_repositories(script).await);
     let mut checked: Vec<Repository> = Vec::new();
     let mut findings = Vec::new();
     for folder in folders {
@@ -196,6 +197,44 @@ struct RepositoryScan<'s> {
 }
 
 impl RepositoryScan<'_> {
+    /// Returns the folders with repositories of their own that git commands of the script read as a whole, as
+    /// `git add sub` does. A repository that is added becomes a submodule, and later commands run git in it.
+    async fn added_repositories(&self, script: &Script) -> Vec<PathBuf> {
+        let is_git = |run: Option<usize>| {
+            run.and_then(|run| script.runs.get(run)).is_some_and(|run| command_kind(run).is_some())
+        };
+        let added = script
+            .accesses
+            .iter()
+            .filter(|access| access.kind == AccessKind::ReadTree && is_git(access.run));
+        let mut candidates: Vec<PathBuf> = Vec::new();
+        for access in added {
+            match &access.target {
+                FileTarget::Path(path) => {
+                    let path = PathBuf::from(path);
+                    let FolderNames { names, .. } = self.list_names(&path).await;
+                    candidates.extend(names.iter().map(|name| path.join(name)));
+                    candidates.push(path);
+                }
+                FileTarget::Glob(pattern) => {
+                    let end = pattern.find(['*', '?', '[']).unwrap_or(pattern.len());
+                    let folder = pattern[..end].rsplit_once('/').map_or("", |(folder, _)| folder);
+                    let folder = PathBuf::from(folder);
+                    let FolderNames { names, .. } = self.list_names(&folder).await;
+                    candidates.extend(names.iter().map(|name| folder.join(name)));
+                }
+                FileTarget::Unknown(_) => {}
+            }
+        }
+        let mut folders = Vec::new();
+        for folder in candidates.into_iter().take(MAX_FOLDERS) {
+            if self.file_kind(&folder.join(".git")).await.is_some() {
+                folders.push(folder);
+            }
+        }
+        folders
+    }
+
     /// Finds the repository that git uses in a folder, and incomplete ones that git skips on its way up to it.
     async fn repositories(&self, folder: &Path) -> Vec<Repository> {
         let mut repositories = Vec::new();
