@@ -62,6 +62,7 @@ pub fn plan(
         guarded,
         git_folders: Vec::new(),
         protected,
+        protected_links: Vec::new(),
         hidden: Vec::new(),
         visible: Vec::new(),
         copied: Vec::new(),
@@ -117,7 +118,8 @@ pub fn denies_write(plan: &SandboxPlan, path: &Path) -> bool {
     // This function explains error messages, so it looks up no files and assumes that every folder has a `HEAD`. If a
     // folder has none, the sandbox permits the write, and there is no error message to explain.
     let is_guarded = || NameGuard::new(plan).refuses(path, PathChange::Write, |_| true);
-    !is_below(&plan.writable) && !is_copied || is_below(&plan.protected) || is_guarded()
+    let is_link = plan.protected_links.iter().any(|link| link == path);
+    !is_below(&plan.writable) && !is_copied || is_below(&plan.protected) || is_link || is_guarded()
 }
 
 #[cfg(test)]

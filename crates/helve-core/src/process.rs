@@ -115,6 +115,9 @@ pub struct SandboxPlan {
     pub git_folders: Vec<PathBuf>,
     /// Paths that are read-only even inside writable folders.
     pub protected: Vec<PathBuf>,
+    /// Symbolic links inside writable folders that can be neither removed nor replaced. What they lead to is not
+    /// affected.
+    pub protected_links: Vec<PathBuf>,
     /// Files and folders that cannot be seen, even inside writable folders. Paths that do not exist are not affected.
     pub hidden: Vec<PathBuf>,
     /// Folders that can be read although they are inside hidden folders. Writable folders need not be listed.

@@ -837,6 +837,21 @@ fn calls_that_could_undo_the_sandbox_fail() {
 }
 
 #[test]
+fn protected_links_are_neither_removed_nor_replaced() {
+    for_each_user(|fixture| {
+        fixture.run_unconfined("mkdir -p d; ln -s missing d/l; chown -hR --reference=. d");
+        let mut plan = fixture.plan(Sandbox::WorkspaceWrite, Network::Off);
+        plan.protected_links.push(fixture.root().join("d/l"));
+        let script = "rm d/l; rename d e; rename a.txt d/l; ln -sfn a.txt d/l; echo x > d/x && cat d/x; readlink d/l";
+        for variables in [&[][..], &[UNWATCHED]] {
+            let output = fixture.run_with(&plan, script, variables);
+            assert!(output.ends_with("x\nmissing\n"), "{output}");
+            assert_eq!(fixture.root().join("d/l").read_link().unwrap(), Path::new("missing"));
+        }
+    });
+}
+
+#[test]
 fn hidden_paths_cannot_be_read() {
     for_each_user(|fixture| {
         fixture.run_unconfined(

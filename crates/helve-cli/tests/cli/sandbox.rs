@@ -1,9 +1,10 @@
 //! Commands in a sandbox, and the environment they get.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
-use crate::stage::Stage;
+use crate::stage::{RunOutput, Stage};
 
 const BASH: [&str; 3] = ["--yes", "call", "bash"];
 
@@ -281,4 +282,168 @@ fn a_linked_worktree_allows_commits_but_protects_its_repository() {
     stage.write("other.git/worktrees/tree/gitdir", "/elsewhere/.git\n");
     let output = run(&format!("echo x > {}/index", other.display()));
     assert!(output.out.contains("Read-only file system"), "{}", output.transcript());
+}
+
+/// The user that Helve runs as.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum RunAs {
+    Own,
+    Nobody,
+}
+
+/// A sandboxed stage that a user owns.
+struct OwnedStage {
+    stage: Stage,
+    user: RunAs,
+}
+
+impl OwnedStage {
+    /// Prepares a command as this user.
+    fn as_user(&self, program: &Path) -> Command {
+        let mut command = match self.user {
+            RunAs::Own => Command::new(program),
+            RunAs::Nobody => {
+                let mut command = Command::new("setpriv");
+                command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(program);
+                command
+            }
+        };
+        command = self.stage.isolated(command);
+        command.env("GIT_CONFIG_COUNT", "1");
+        command.env("GIT_CONFIG_KEY_0", "safe.directory").env("GIT_CONFIG_VALUE_0", "*");
+        command
+    }
+
+    /// Runs a script outside of the sandbox.
+    #[track_caller]
+    fn prepare(&self, script: &str) {
+        let mut command = self.as_user(Path::new("bash"));
+        let status = command.args(["-c", &format!("set -e; {script}")]).status();
+        assert!(status.unwrap().success(), "{script}");
+    }
+
+    /// Runs a script in the sandbox, in a folder. The script is in a file, so that only the sandbox judges what it does.
+    fn run_in(&self, folder: &str, script: &str) -> RunOutput {
+        self.stage.write("app/job.sh", script);
+        let mut command = self.as_user(Path::new(env!("CARGO_BIN_EXE_helve")));
+        command.arg("--dir").arg(self.stage.path(folder));
+        let job = self.stage.path("app/job.sh");
+        command.args(BASH).arg(format!("command=bash {}", job.display()));
+        self.stage.finish(&mut command)
+    }
+
+    fn run(&self, script: &str) -> RunOutput {
+        self.run_in("app", script)
+    }
+
+    fn configure(&self, config: &str) {
+        let base = self.stage.path("").display().to_string();
+        let config = config.replace("BASE", base.trim_end_matches('/'));
+        self.stage.write("home/.config/helve/helve.json", &config);
+    }
+}
+
+/// Runs a test as this user, and as an ordinary one if this user is root.
+fn for_each_user(test: impl Fn(&OwnedStage)) {
+    let Some(own) = sandboxed_stage() else { return };
+    test(&OwnedStage { stage: own, user: RunAs::Own });
+    let stage = OwnedStage { stage: stage("workspace-write"), user: RunAs::Nobody };
+    let chown =
+        Command::new("chown").args(["-R", "65534:65534"]).arg(stage.stage.path("")).output();
+    let is_root = chown.is_ok_and(|output| output.status.success());
+    let mut helve = stage.as_user(Path::new(env!("CARGO_BIN_EXE_helve")));
+    let can_start = helve.arg("--version").output().is_ok_and(|output| output.status.success());
+    match is_root && can_start {
+        true => test(&stage),
+        false => eprintln!("checked for this user only"),
+    }
+}
+
+#[test]
+fn what_git_settings_name_is_protected() {
+    // Settings, and files that no command may write then.
+    let cases: [(&str, &[&str]); 17] = [
+        (
+            "git config include.path ../ci/one; printf '[include]\npath = two\n' > ci/one; printf '[include]\npath = three\n' > ci/two",
+            &["ci/one", "ci/two", "ci/three"],
+        ),
+        ("git config include.path ../ci/missing", &["ci/missing"]),
+        ("git config includeIf.onbranch:x.path ../new/missing", &["new/missing"]),
+        (
+            "touch real/one; ln -s ../real/one ci/link; git config include.path ../ci/link",
+            &["real/one", "ci/link"],
+        ),
+        (
+            "printf '[core]\nhooksPath = tools/hooks\n' > ci/one; git config include.path ../ci/one",
+            &["tools/hooks/pre-commit"],
+        ),
+        ("ln -s real link; git config core.hooksPath link", &["real/pre-commit", "link"]),
+        (
+            "ln -s real link; git config core.hooksPath link/hooks",
+            &["real/hooks/pre-commit", "link"],
+        ),
+        ("git config core.hooksPath nohooks/a", &["nohooks/a/pre-commit"]),
+        ("git config core.hooksPath '~/../app/tools/hooks'", &["tools/hooks/pre-commit"]),
+        ("git config core.hooksPath BASE/shared/hooks", &["../shared/hooks/pre-commit"]),
+        ("git config include.path BASE/shared/one", &["../shared/one"]),
+        ("git config core.hooksPath .", &["pre-commit"]),
+        (
+            "git config --file ../home/.gitconfig core.hooksPath BASE/app/global",
+            &["global/pre-commit"],
+        ),
+        ("git config --file ../home/.gitconfig include.path BASE/app/ci/global", &["ci/global"]),
+        (
+            "touch tools/fsm.sh; git config core.fsmonitor ./tools/fsm.sh; git config filter.x.clean 'sh tools/clean.sh %f'; touch tools/clean.sh; git config diff.x.textconv tools/tc",
+            &["tools/fsm.sh", "tools/clean.sh", "tools/tc"],
+        ),
+        (
+            "git config core.sshCommand ./tools/ssh; git config alias.x '!ci/alias.sh'; git config core.editor tools/ed; git config core.attributesFile ci/attributes",
+            &["tools/ssh", "ci/alias.sh", "tools/ed", "ci/attributes"],
+        ),
+        ("ln -s ../../real/check .git/hooks/pre-push; touch real/check", &["real/check"]),
+    ];
+    for_each_user(|stage| {
+        stage.configure(r#"{"sandbox": {"mode": "workspace-write", "writable": ["BASE/shared"]}}"#);
+        for (settings, protected) in cases {
+            let base = stage.stage.path("").display().to_string();
+            let settings = settings.replace("BASE", base.trim_end_matches('/'));
+            stage.prepare(&format!("rm -rf .git ci tools real link new nohooks global src/new ../shared ../home/.gitconfig; mkdir -p ci tools/hooks real ../shared; git init -q .; mkdir -p .git/hooks; touch other; {settings}"));
+            let writes = protected.iter().map(|path| {
+                format!("mkdir -p $(dirname {path}) 2>/dev/null; echo '[x]' >> {path} && echo wrote {path}; mv -T other {path} 2>/dev/null && echo moved {path}; ")
+            });
+            let links = protected.iter().filter(|path| path.ends_with("link"));
+            let replace_link = |path| format!("rm -f {path}; mkdir {path} && echo replaced; ");
+            let script: String = writes.chain(links.map(replace_link)).collect();
+            let out = stage.run(&script).transcript();
+            let is_denied = !["wrote", "moved", "replaced"].iter().any(|done| out.contains(done));
+            assert!(is_denied && out.contains("the sandbox denied writing"), "{settings}: {out}");
+            let out = stage.run("echo fine > src/new && cat src/new").transcript();
+            assert!(out.contains("fine"), "{settings}: {out}");
+        }
+        // The repository of a folder around the workspace.
+        stage.prepare(
+            "rm -rf .git; git init -q .; git config core.hooksPath src/hooks; mkdir -p src/hooks",
+        );
+        let out = stage.run_in("app/src", "echo x > hooks/pre-commit").transcript();
+        assert!(out.contains("Read-only file system"), "{out}");
+    });
+}
+
+#[test]
+fn settings_of_git_in_folders_that_cannot_be_entered_are_protected() {
+    for_each_user(|stage| {
+        stage.prepare("mkdir -p ci tools/hooks; git init -q .; git config core.hooksPath tools/hooks; printf '[alias]\nx = status\n' > ci/one");
+        for (lock, settings, write) in [
+            ("tools", "core.hooksPath tools/hooks", "echo x > tools/hooks/pre-commit"),
+            ("tools/hooks", "core.hooksPath tools/hooks", "echo x > tools/hooks/pre-commit"),
+            (".git", "core.hooksPath tools/hooks", "echo x > tools/hooks/pre-commit"),
+            ("ci", "include.path ../ci/one", "echo x >> ci/one"),
+        ] {
+            stage.prepare(&format!("git config {settings}; chmod 000 {lock}"));
+            let script = format!("chmod 755 {lock}; {write} && echo wrote");
+            let out = stage.run(&script).transcript();
+            assert!(!out.contains("wrote"), "{lock}: {out}");
+            stage.prepare(&format!("chmod 755 {lock}"));
+        }
+    });
 }

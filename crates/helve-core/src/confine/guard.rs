@@ -101,10 +101,11 @@ impl NameGuard {
             .collect();
         // Of the folders around a path, the longest is the innermost.
         areas.sort_by_key(|area| std::cmp::Reverse(area.folder.len()));
-        let fixed = plan.protected.iter().chain(&plan.hidden);
+        let protected = || plan.protected.iter().chain(&plan.protected_links);
+        let fixed = protected().chain(&plan.hidden);
         let around = fixed.flat_map(|path| path.ancestors().skip(1));
         NameGuard {
-            protected: plan.protected.iter().map(|path| to_vec(path)).collect(),
+            protected: protected().map(|path| to_vec(path)).collect(),
             fixed_folders: around.map(to_vec).collect(),
             areas,
         }

@@ -18,13 +18,14 @@ use helve_text::shell::{AccessKind, FileTarget, ProgramRun, Script, WordRole};
 use crate::confine::LinkedWorktree;
 use crate::files;
 use crate::machine::FileKind;
-use crate::resolved::normalize;
 use crate::session::Session;
 
 mod aliases;
+mod configured;
 mod git_programs;
 mod modules;
 
+pub(super) use configured::{ConfiguredPaths, configured_paths};
 use git_programs::GitCommandKind;
 
 /// Maximum size of a git configuration file in bytes.
@@ -105,35 +106,6 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
         }
     }
     Some(LinkedWorktree { git_dir, shared })
-}
-
-/// Returns the files and folders in the workspace that the settings of its repository refer to: hooks, attributes and
-/// included settings.
-pub(super) async fn configured_paths(session: &Session) -> Vec<PathBuf> {
-    let scan = RepositoryScan { session, kind: GitCommandKind::Reading };
-    let root = session.workspace.root();
-    let git_dir = root.join(".git");
-    let mut paths = Vec::new();
-    for file in ["config", "config.worktree"] {
-        let text = scan.read_text(&git_dir.join(file)).await.unwrap_or_default();
-        for setting in git_config::parse(&text).unwrap_or_default() {
-            let key = setting.key.as_str();
-            let is_include =
-                key == "include.path" || key.starts_with("includeif.") && key.ends_with(".path");
-            let path = match key {
-                "core.hookspath" | "core.attributesfile" => root.join(&setting.value),
-                _ if is_include => git_dir.join(&setting.value),
-                _ => continue,
-            };
-            let path = normalize(&path);
-            let is_inside = path.starts_with(root) && path != root && !path.starts_with(&git_dir);
-            // Only an existing path without links can be protected with a read-only mount.
-            if is_inside && scan.real_path(&path).await.as_ref() == Some(&path) {
-                paths.push(path);
-            }
-        }
-    }
-    paths
 }
 
 /// Returns the tracked files of the repository that git uses in a folder, or `None` if they are unknown.

@@ -1,6 +1,7 @@
 //! Runs scripts that were granted, and controls their processes.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,7 +9,8 @@ use helve_policy::{Act, ProcessId};
 use helve_text::redact::redact_text;
 
 use super::judge::command_environment;
-use super::{PreparedCommand, Programs, repository};
+use super::repository::{self, ConfiguredPaths};
+use super::{PreparedCommand, Programs};
 use crate::confine::{self, Sandbox};
 use crate::files;
 use crate::gate::Grant;
@@ -134,7 +136,7 @@ impl Programs {
         }
         let scratch = self.session.outputs.scratch(&self.session.id).map_err(|error| {
             let why = format!("the folder for temporary files cannot be created: {error}");
-            StartError::Spawn(SpawnError::NotConfined(why))
+            not_confined(why)
         })?;
         environment.retain(|(name, _)| name != "TMPDIR");
         environment.push(("TMPDIR".into(), scratch.clone().into()));
@@ -157,12 +159,17 @@ impl Programs {
             if shell.sandbox == Sandbox::WorkspaceWrite {
                 plan.writable.extend(shell.writable.iter().cloned());
                 plan.guarded.extend(shell.writable.iter().cloned());
-                plan.protected.extend(repository::configured_paths(&self.session).await);
+                let home = environment.iter().find(|(name, _)| name == "HOME");
+                let home = home.map(|(_, home)| Path::new(home));
+                let writable: Vec<_> =
+                    [root.to_path_buf()].into_iter().chain(shell.writable.clone()).collect();
+                let named = repository::configured_paths(&self.session, &writable, home).await;
+                let ConfiguredPaths { paths, links } = named.map_err(not_confined)?;
+                plan.protected.extend(paths);
+                plan.protected_links.extend(links);
             }
             plan.hidden.extend(shell.helve_folders.iter().cloned());
-            let unreadable = self.unreadable_paths().await;
-            plan.hidden
-                .extend(unreadable.map_err(|why| StartError::Spawn(SpawnError::NotConfined(why)))?);
+            plan.hidden.extend(self.unreadable_paths().await.map_err(not_confined)?);
             // A command may search in what earlier commands of the session printed.
             let outputs = self.session.outputs.folder(&self.session.id);
             let outputs = files::look_up(&self.session, &outputs).await;
@@ -241,6 +248,10 @@ impl Drop for RunningCommand {
             runtime.spawn(async move { processes.end(&id).await });
         }
     }
+}
+
+fn not_confined(why: String) -> StartError {
+    StartError::Spawn(SpawnError::NotConfined(why))
 }
 
 /// Redacts secrets from the command lines of processes, in which the shell has already expanded variables.

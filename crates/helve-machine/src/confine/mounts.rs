@@ -16,7 +16,8 @@ use rustix::mount::{
 use rustix::thread::UnshareFlags;
 
 use super::devices::{DEVICES, DeviceFolder, NO_FILE};
-use super::{PidNamespace, placeholders, syscalls, with_context};
+use super::placeholders::{self, PathState};
+use super::{PidNamespace, syscalls, with_context};
 
 /// Who owns the mount namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,12 +222,14 @@ pub(super) fn attach(tree: &OwnedFd, path: &Path) -> io::Result<()> {
 /// themselves too, because a mount point can be neither renamed nor removed.
 fn protect(plan: &SandboxPlan) -> io::Result<()> {
     let mut mounted: Vec<PathBuf> = plan.writable.clone();
-    let mut protected: Vec<_> = plan.protected.iter().collect();
+    let mut protected: Vec<_> = plan.protected.iter().chain(&plan.protected_links).collect();
     protected.sort();
     for path in protected {
         let Some(target) = placeholders::mount_target(plan, path)? else { continue };
         // A missing path without a placeholder: the broker refuses to create it.
-        if !fs::exists(&target.path).unwrap_or(true) {
+        if target.state == PathState::NeedsPlaceholder
+            && fs::symlink_metadata(&target.path).is_err()
+        {
             continue;
         }
         let ancestors = target.ancestors.iter().map(|folder| (folder, MountAccess::Unchanged));

@@ -147,6 +147,11 @@ pub(super) fn mount_target(
         }
         target.path.push(name);
         match fs::symlink_metadata(&target.path) {
+            Ok(metadata)
+                if metadata.is_symlink() && plan.protected_links.contains(&target.path) =>
+            {
+                return Ok(Some(target));
+            }
             Ok(metadata) if metadata.is_symlink() => {
                 let why = format!(
                     "{} is a symbolic link, which cannot be protected: put a file or folder in its place",

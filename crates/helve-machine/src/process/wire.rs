@@ -64,9 +64,15 @@ impl StartRequest {
         encoder.flag(matches!(spawn.stdin, Stdin::Terminal { .. }));
         encoder.flag(spawn.sandbox.is_some());
         if let Some(confine) = &spawn.sandbox {
-            let SandboxPlan { writable, guarded, git_folders, protected, hidden, visible, .. } =
-                confine;
-            for paths in [writable, guarded, git_folders, protected, hidden, visible] {
+            for paths in [
+                &confine.writable,
+                &confine.guarded,
+                &confine.git_folders,
+                &confine.protected,
+                &confine.protected_links,
+                &confine.hidden,
+                &confine.visible,
+            ] {
                 encoder.list(paths, |encoder, path| encoder.bytes(path.as_os_str().as_bytes()));
             }
             encoder.list(&confine.copied, |encoder, copied| {
@@ -105,6 +111,7 @@ impl StartRequest {
                     guarded: paths(&mut decoder)?,
                     git_folders: paths(&mut decoder)?,
                     protected: paths(&mut decoder)?,
+                    protected_links: paths(&mut decoder)?,
                     hidden: paths(&mut decoder)?,
                     visible: paths(&mut decoder)?,
                     copied: decoder.list(|decoder| {

@@ -77,6 +77,7 @@ os.setpriority(os.PRIO_PROCESS, os.getppid(), 5)'";
             guarded: Vec::new(),
             git_folders: Vec::new(),
             protected: Vec::new(),
+            protected_links: Vec::new(),
             hidden: Vec::new(),
             visible: Vec::new(),
             copied: Vec::new(),

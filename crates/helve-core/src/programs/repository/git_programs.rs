@@ -150,6 +150,20 @@ pub(super) fn kind_for_setting(setting: &GitSetting) -> Option<GitCommandKind> {
     Some(kind)
 }
 
+/// Whether a setting may name a program that git runs in any of its commands.
+pub(super) fn may_name_program(setting: &GitSetting) -> bool {
+    const OTHERS: [&str; 6] = [
+        "core.fsmonitor",
+        "core.editor",
+        "core.pager",
+        "core.askpass",
+        "core.sshcommand",
+        "sequence.editor",
+    ];
+    let key = setting.key.as_str();
+    OTHERS.contains(&key) || key.starts_with("pager.") || kind_for_setting(setting).is_some()
+}
+
 /// Whether a setting names a program by the convention for such settings, as `lfs.extension.x.clean` does. This covers
 /// settings of git extensions and of later versions of git.
 fn names_program(section: &str, name: &str) -> bool {
@@ -205,6 +219,11 @@ pub(super) fn kind_for_hook(name: &str) -> Option<GitCommandKind> {
         "reference-transaction" => Some(GitCommandKind::Reading),
         _ => HOOKS.contains(&name).then_some(GitCommandKind::Writing),
     }
+}
+
+/// Returns the names of all hooks.
+pub(super) fn hook_names() -> impl Iterator<Item = &'static str> {
+    HOOKS.into_iter().chain(["post-index-change", "reference-transaction"])
 }
 
 /// The hooks that run only when git changes something. The others are in [`kind_for_hook`].

@@ -26,6 +26,7 @@ prop_compose! {
         guarded in paths(),
         git_folders in paths(),
         protected in paths(),
+        protected_links in paths(),
         hidden in paths(),
         visible in paths(),
         changes in paths(),
@@ -35,7 +36,18 @@ prop_compose! {
         let copied = copied.collect();
         let network = if on { Network::On } else { Network::Off };
         let limits = SandboxLimits { memory, processes: None, file_size: Some(7) };
-        SandboxPlan { writable, guarded, git_folders, protected, hidden, visible, copied, network, limits }
+        SandboxPlan {
+            writable,
+            guarded,
+            git_folders,
+            protected,
+            protected_links,
+            hidden,
+            visible,
+            copied,
+            network,
+            limits,
+        }
     }
 }
 
