@@ -34,8 +34,10 @@ fn run(request: &RestrictedRequest, stop: &StopSignal) -> Result<RestrictedFiles
             MachineError::Other(error.to_string())
         }
     })?;
-    let options =
-        WalkOptions { filter: IgnoreFilter::of(request.tree.ignored), max_depth: MAX_DEPTH };
+    let options = WalkOptions {
+        filter: IgnoreFilter::of(request.tree.ignored),
+        max_depth: request.max_depth.min(MAX_DEPTH),
+    };
     let results: Vec<Arc<Mutex<Collected>>> =
         (0..walk::thread_count()).map(|_| Arc::default()).collect();
     let entries_left = Arc::new(AtomicUsize::new(request.max_entries));
@@ -49,8 +51,9 @@ fn run(request: &RestrictedRequest, stop: &StopSignal) -> Result<RestrictedFiles
     let outcome = walk::walk(&tree, options, stop, visitors.collect())?;
     let mut all = Collected::default();
     for result in &results {
-        let Collected { paths, links, judged } = std::mem::take(&mut *result.lock());
+        let Collected { paths, links, unreadable, judged } = std::mem::take(&mut *result.lock());
         all.judged += judged;
+        all.unreadable.extend(unreadable);
         all.paths.extend(paths);
         all.links.extend(links);
     }
@@ -63,6 +66,7 @@ fn run(request: &RestrictedRequest, stop: &StopSignal) -> Result<RestrictedFiles
         paths: all.paths.into_iter().map(|(_, path)| path).collect(),
         links: all.links.into_iter().take(request.max_results).collect(),
         has_more_links,
+        unreadable: all.unreadable,
         judged: all.judged,
         ended: if is_root || is_cut { WalkEnd::Incomplete } else { outcome.ended },
     })
@@ -73,6 +77,7 @@ fn run(request: &RestrictedRequest, stop: &StopSignal) -> Result<RestrictedFiles
 struct Collected {
     paths: Vec<(Reverse<Action>, PathBuf)>,
     links: Vec<PathBuf>,
+    unreadable: Vec<PathBuf>,
     judged: usize,
 }
 
@@ -83,6 +88,8 @@ impl Collected {
         self.paths.truncate(max);
         self.links.sort_unstable();
         self.links.truncate(max + 1);
+        self.unreadable.sort_unstable();
+        self.unreadable.truncate(max);
     }
 }
 
@@ -129,6 +136,13 @@ impl Visitor for RestrictedVisitor {
         let action = self.rules.folder_restriction(&path);
         self.add(path, action);
         self.count();
+    }
+
+    fn unreadable_folder(&mut self, path: &[u8]) {
+        let mut result = self.result.lock();
+        if result.unreadable.len() < self.max {
+            result.unreadable.push(path_from_bytes(path));
+        }
     }
 
     fn link(&mut self, link: &WalkEntry<'_>) {
@@ -195,6 +209,7 @@ mod tests {
             rules: TreeRules::new(&policy, &[], scope),
             max_results: 10,
             max_entries: usize::MAX,
+            max_depth: usize::MAX,
         };
         change(&mut request);
         fixture::run(find(request)).expect("the folder can be walked")

@@ -64,6 +64,9 @@ pub(crate) trait Visitor: Send + 'static {
     /// Visits a symbolic link.
     fn link(&mut self, _link: &WalkEntry<'_>) {}
 
+    /// Visits a folder whose entries cannot all be listed. The path is relative to the root of the tree.
+    fn unreadable_folder(&mut self, _path: &[u8]) {}
+
     /// Returns the counter for the entries of a folder; by default that of the folder itself. A counter is an index
     /// that the visitor chooses, for example to count the files below each listed folder.
     fn counter(&self, _path: &[u8], folder_counter: usize) -> usize {

@@ -360,6 +360,52 @@ fn for_each_user(test: impl Fn(&OwnedStage)) {
 }
 
 #[test]
+fn folders_that_cannot_be_searched_are_hidden() {
+    for_each_user(|stage| {
+        stage.prepare("mkdir -p deep/a open; echo secret > deep/a/x.key; echo fine > open/f");
+        for rule in ["*.key", "deep/a/x.key", "deep/**", "BASE/app/deep/*/x.key"] {
+            let rules = format!(r#"{{"*": "allow", "{rule}": "deny"}}"#);
+            stage.configure(&format!(
+                r#"{{"sandbox": "workspace-write", "permission": {{"read": {rules}}}}}"#
+            ));
+            for lock in ["000 deep/a", "000 deep", "311 deep", "444 deep", "000 deep/a deep"] {
+                stage.run(&format!("chmod {lock}"));
+                stage.prepare(&format!("chmod {lock} || true"));
+                let output =
+                    stage.run("chmod 755 deep; chmod 755 deep/a; cat deep/a/x.key; cat open/f");
+                let out = output.transcript();
+                assert!(!out.contains("secret") && out.contains("fine"), "{rule} {lock}: {out}");
+                stage.prepare("chmod 755 deep; chmod 755 deep/a");
+            }
+        }
+        // Folders in which nothing is denied stay as they are.
+        stage.prepare("mkdir other; echo fine > other/f; chmod 000 other");
+        stage.configure(
+            r#"{"sandbox": "workspace-write", "permission": {"read": {"deep/*": "deny"}}}"#,
+        );
+        let output = stage.run("chmod 755 other; cat other/f");
+        assert!(output.out.starts_with("fine"), "{}", output.transcript());
+    });
+}
+
+#[test]
+fn denied_patterns_outside_the_folder_are_hidden() {
+    for_each_user(|stage| {
+        stage.configure(
+            r#"{"sandbox": {"mode": "workspace-write", "writable": ["BASE/shared"]}, "permission": {"read": {"*": "allow", "*.pem": "deny", "~/.ssh/id_*": "deny", "BASE/x/*.key": "deny", "~/p?5/a": "deny", "BASE/y/**/d/*": "deny", "BASE/locked/k*": "deny"}}}"#,
+        );
+        stage.prepare(
+            "cd ..; mkdir -p home/.ssh home/p45 x/deep y/a/d shared/in home/.cache/t locked home/.ssh/id_folder; for f in home/.ssh/id_rsa home/.ssh/id_folder/f home/p45/a x/1.key x/deep/2.key y/a/d/f shared/3.pem shared/in/4.pem home/.cache/t/5.pem locked/k1; do echo secret > $f; done; for f in home/.ssh/config home/p45/b x/open y/a/f shared/open home/.cache/t/open locked/open; do echo fine > $f; done; chmod 311 locked",
+        );
+        stage.prepare("git init -q; git -c user.name=n -c user.email=e@x commit -q --allow-empty -m one; git worktree add -q ../beside; echo secret > ../beside/6.pem");
+        let output = stage.run("chmod 755 ../shared ../locked; cd ..; cat home/.ssh/* home/.ssh/id_folder/f home/p45/* x/1.key x/deep/2.key x/open y/a/d/f y/a/f shared/* shared/in/* home/.cache/t/* locked/k1 beside/6.pem");
+        let out = output.transcript();
+        assert!(!out.contains("secret"), "{out}");
+        assert_eq!(out.matches("fine").count(), 6, "{out}");
+    });
+}
+
+#[test]
 fn what_git_settings_name_is_protected() {
     // Settings, and files that no command may write then.
     let cases: [(&str, &[&str]); 17] = [

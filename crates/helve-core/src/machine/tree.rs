@@ -81,6 +81,8 @@ pub struct RestrictedRequest {
     pub max_results: usize,
     /// How many files, folders and links are judged by the rules before the walk ends.
     pub max_entries: usize,
+    /// How many levels of folders are walked. With 1, only the entries of the folder itself are judged.
+    pub max_depth: usize,
 }
 
 /// The files and folders that rules restrict below a folder. Paths are relative to the folder.
@@ -93,6 +95,8 @@ pub struct RestrictedFiles {
     pub links: Vec<PathBuf>,
     /// Whether there are more links than the request allows.
     pub has_more_links: bool,
+    /// Folders whose entries cannot be listed, at most as many as the request allows.
+    pub unreadable: Vec<PathBuf>,
     /// Number of files, folders and links that were judged by the rules.
     pub judged: usize,
     pub ended: WalkEnd,

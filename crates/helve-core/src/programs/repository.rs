@@ -108,6 +108,36 @@ pub(super) async fn linked_worktree(session: &Session) -> Option<LinkedWorktree>
     Some(LinkedWorktree { git_dir, shared })
 }
 
+/// Maximum number of worktrees of a repository that are looked up.
+const MAX_WORKTREES: usize = 32;
+
+/// Returns the folders of the other worktrees of the workspace's repository, with every link followed.
+pub(super) async fn other_worktrees(session: &Session) -> Vec<PathBuf> {
+    let scan = RepositoryScan { session, kind: GitCommandKind::Reading };
+    let root = session.workspace.root();
+    let Some(repository) = scan.repository(root).await else { return Vec::new() };
+    let mut trees = Vec::new();
+    // The main worktree of a linked one.
+    if repository.common != repository.git_dir && repository.common.ends_with(".git") {
+        trees.extend(repository.common.parent().map(Path::to_path_buf));
+    }
+    let entries = repository.common.join("worktrees");
+    for name in scan.list_names(&entries).await.names.into_iter().take(MAX_WORKTREES) {
+        let dot_git = scan.read_path(&entries.join(name).join("gitdir"), b"").await;
+        trees.extend(dot_git.and_then(|path| path.parent().map(Path::to_path_buf)));
+    }
+    let mut others = Vec::new();
+    for tree in trees {
+        if let Some(tree) = scan.real_path(&tree).await
+            && !tree.starts_with(root)
+            && !root.starts_with(&tree)
+        {
+            others.push(tree);
+        }
+    }
+    others
+}
+
 /// Returns the tracked files of the repository that git uses in a folder, or `None` if they are unknown.
 pub(super) async fn tracked_files(session: &Session, folder: &Path) -> Option<TrackedFiles> {
     let scan = RepositoryScan { session, kind: GitCommandKind::Reading };

@@ -169,7 +169,7 @@ impl Programs {
                 plan.protected_links.extend(links);
             }
             plan.hidden.extend(shell.helve_folders.iter().cloned());
-            plan.hidden.extend(self.unreadable_paths().await.map_err(not_confined)?);
+            plan.hidden.extend(self.unreadable_paths(shell).await.map_err(not_confined)?);
             // A command may search in what earlier commands of the session printed.
             let outputs = self.session.outputs.folder(&self.session.id);
             let outputs = files::look_up(&self.session, &outputs).await;

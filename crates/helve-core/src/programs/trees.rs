@@ -251,6 +251,7 @@ async fn walk(
         rules,
         max_results: MAX_FILES,
         max_entries: usize::MAX,
+        max_depth: usize::MAX,
     };
     let first_walk = folder.machine.find_restricted(request.clone()).await;
     budget.time = budget.time.saturating_sub(started.elapsed());

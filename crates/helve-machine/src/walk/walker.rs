@@ -131,10 +131,10 @@ impl<V: Visitor> Walker<V> {
         let path = Path::new(OsStr::from_bytes(&folder.path));
         let opened = match open::path_beneath(tree.folder.as_fd(), path, FOLDER) {
             Ok(opened) if folder.depth < MAX_DEPTH => opened,
-            Ok(_) | Err(_) => return self.skipped.unreadable.folders += 1,
+            Ok(_) | Err(_) => return self.skip_unreadable(&folder.path),
         };
         if self.names.read(opened.as_fd(), &self.stop).is_err() {
-            self.skipped.unreadable.folders += 1;
+            self.skip_unreadable(&folder.path);
         }
         if self.stop.should_stop() {
             return queue.mark_interrupted();
@@ -153,6 +153,11 @@ impl<V: Visitor> Walker<V> {
             queue.add(folders.into_iter().rev().map(WorkItem::Folder));
         }
         self.visit_files(opened, folder, counter, queue);
+    }
+
+    fn skip_unreadable(&mut self, folder: &[u8]) {
+        self.skipped.unreadable.folders += 1;
+        self.visitor.unreadable_folder(folder);
     }
 
     /// Decides what to do with every entry of a folder. Stores the files to visit and returns the folders to walk.
@@ -186,7 +191,10 @@ impl<V: Visitor> Walker<V> {
                     let path = &self.path[self.tree.base.len() + 1..];
                     self.visitor.folder(&WalkEntry { parent, name, path, counter });
                     if folder.depth + 1 >= self.max_depth {
-                        self.skipped.unreadable.folders += u64::from(self.max_depth == MAX_DEPTH);
+                        if self.max_depth == MAX_DEPTH {
+                            self.skipped.unreadable.folders += 1;
+                            self.visitor.unreadable_folder(path);
+                        }
                         continue;
                     }
                     folders.push(FolderItem {

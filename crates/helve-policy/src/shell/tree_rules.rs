@@ -3,6 +3,7 @@
 //! A command like `grep -r x .` accesses a whole folder. If a rule denies `secrets/*`, the files in `secrets` become
 //! parts of their own.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use helve_text::shell::{LinkHandling, TreeFilter};
@@ -100,6 +101,18 @@ impl TreeRules {
             })
     }
 
+    /// Whether a file below a subfolder may be denied, whatever its name is.
+    pub fn may_deny_below(&self, relative: &Path) -> bool {
+        let relative = relative.to_string_lossy();
+        let folders: Vec<_> = self.bases.iter().map(|base| join(base, &relative)).collect();
+        self.walls.iter().any(|wall| {
+            let rules = wall.lists.iter().flatten();
+            let mut denials = rules.filter(|rule| rule.action == Action::Deny);
+            wall.default_action == Action::Deny
+                || denials.any(|rule| folders.iter().any(|folder| rule.may_match_beneath(folder)))
+        })
+    }
+
     /// Returns the action for a file if it is restricted. `relative` is its path relative to the folder.
     pub fn file_restriction(&self, relative: &Path) -> Option<Action> {
         let name = relative.file_name().unwrap_or_default().to_string_lossy();
@@ -126,10 +139,7 @@ impl TreeRules {
 
     fn restriction(&self, relative: &Path) -> Option<Action> {
         let relative = relative.to_string_lossy();
-        let actions = self.bases.iter().map(|base| match base.as_str() {
-            "" => self.judge(&relative),
-            base => self.judge(&format!("{}/{relative}", base.trim_end_matches('/'))),
-        });
+        let actions = self.bases.iter().map(|base| self.judge(&join(base, &relative)));
         actions.max().filter(|action| *action > self.base_action)
     }
 
@@ -143,6 +153,15 @@ impl TreeRules {
             }
             action => action,
         }
+    }
+}
+
+/// Returns the text by which rules match a path below a base. The empty base is the root of the workspace.
+fn join<'a>(base: &str, relative: &'a str) -> Cow<'a, str> {
+    match base {
+        "" => relative.into(),
+        base if relative.is_empty() => base.to_string().into(),
+        base => format!("{}/{relative}", base.trim_end_matches('/')).into(),
     }
 }
 
