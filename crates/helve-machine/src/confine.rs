@@ -141,6 +141,7 @@ impl BrokeredProcess {
         // The process is still in the folder of the old mount. Enter the folder again to reach the new mount.
         std::env::set_current_dir(folder)
             .map_err(|err| with_context(&format!("returning to {}", folder.display()), err))?;
+        devices::reopen_null_handles()?;
         rights::drop_capabilities(*owner, rights::KeptCapabilities::OfProgram)?;
         rights::separate_from_broker()?;
         rights::limit(plan.limits)?;

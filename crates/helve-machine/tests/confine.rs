@@ -803,6 +803,8 @@ def attempt(name, call, *arguments):
     ctypes.set_errno(0)
     result = call(*arguments)
     if result >= 0 or ctypes.get_errno() not in (errno.EPERM, errno.ENOSYS): print(name, result, os.strerror(ctypes.get_errno()))
+for command in (1024, 1026):
+    attempt("fcntl %d" % command, c.fcntl, here, command, 0)
 for request in (0x5412, 0x541c, 0x50009401, 0x5000940e, 0x50009417, 0x50009418, 0x4020bc10, 0x40186f04, 0x40086602, 0x401c5820):
     attempt(hex(request), c.ioctl, here, ctypes.c_ulong(request), nothing)
 folder = b"."
@@ -831,6 +833,28 @@ fn calls_that_could_undo_the_sandbox_fail() {
             FORBIDDEN_CALLS,
             expect![[r#"
                 done
+            "#]],
+        );
+    });
+}
+
+#[test]
+fn devices_cannot_be_changed() {
+    for_each_user(|fixture| {
+        let script = r#"python3 -c '
+import os
+for name in ("null", "zero", "full", "random", "urandom", "tty", "stdin"):
+    path = "/dev/" + name
+    before = os.stat(path)
+    for change in (lambda: os.chmod(path, 0o666), lambda: os.chown(path, os.geteuid(), os.getegid()), lambda: os.utime(path, (1, 1))):
+        try: change(); print(name, "was changed")
+        except OSError as error: assert error.errno in (1, 30), error
+    assert os.stat(path).st_mtime == before.st_mtime
+'; echo x > /dev/null && head -c1 /dev/zero | wc -c"#;
+        fixture.check(
+            script,
+            expect![[r#"
+                1
             "#]],
         );
     });

@@ -3,18 +3,22 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FileType, Mode, OFlags, fstat, major, minor, open};
+use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
+use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
 use super::mounts::{attach, clone_tree, mount_tmpfs};
-use super::with_context;
+use super::{syscalls, with_context};
 
 pub(super) const DEVICES: &str = "/dev";
 
-/// The devices that stay available. They may be written to.
+/// The devices that stay available. They may be written to, but their permissions, owners and times are those of the
+/// system's devices and cannot be changed: a read-only mount prevents only that.
 pub(super) const HARMLESS_DEVICES: [&str; 6] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
@@ -45,7 +49,13 @@ pub(super) struct DeviceFolder {
 impl DeviceFolder {
     pub(super) fn prepare() -> io::Result<Self> {
         let existing = HARMLESS_DEVICES.iter().map(PathBuf::from).filter(|path| path.exists());
-        let devices = existing.map(|path| clone_tree(&path).map(|tree| (path, tree)));
+        let devices = existing.map(|path| {
+            let tree = clone_tree(&path)?;
+            syscalls::make_read_only(tree.as_fd()).map_err(|err| {
+                with_context(&format!("making {} read-only", path.display()), err)
+            })?;
+            Ok((path, tree))
+        });
         Ok(DeviceFolder { devices: devices.collect::<io::Result<_>>()? })
     }
 
@@ -69,4 +79,33 @@ impl DeviceFolder {
         };
         mount_all().map_err(|err| with_context("mounting a private /dev", err))
     }
+}
+
+/// The device number of `/dev/null`.
+const NULL: (u32, u32) = (1, 3);
+
+/// Opens `/dev/null` again in place of standard handles that refer to it. The old ones belong to the system's device,
+/// whose permissions could be changed through them.
+pub(super) fn reopen_null_handles() -> io::Result<()> {
+    let reopen = || -> Result<(), Errno> {
+        let is_null = |handle: BorrowedFd<'_>| {
+            let status = fstat(handle);
+            status.is_ok_and(|it| {
+                FileType::from_raw_mode(it.st_mode) == FileType::CharacterDevice
+                    && (major(it.st_rdev), minor(it.st_rdev)) == NULL
+            })
+        };
+        let null = || open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+        if is_null(stdin()) {
+            dup2_stdin(null()?)?;
+        }
+        if is_null(stdout()) {
+            dup2_stdout(null()?)?;
+        }
+        if is_null(stderr()) {
+            dup2_stderr(null()?)?;
+        }
+        Ok(())
+    };
+    reopen().map_err(|err| with_context("opening /dev/null", err))
 }

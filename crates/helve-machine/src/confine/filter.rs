@@ -158,6 +158,10 @@ const NAMESPACES: [libc::c_int; 8] = [
     0x80,
 ];
 
+/// Commands of `fcntl` that are denied. A lease makes other processes wait when they open the file, and F_NOTIFY
+/// watches a folder.
+const DENIED_FILE_COMMANDS: [libc::c_int; 2] = [libc::F_SETLEASE, libc::F_NOTIFY];
+
 /// Requests of `ioctl` that are denied.
 const DENIED_REQUESTS: [u64; 10] = [
     // TIOCSTI and TIOCLINUX inject input into a terminal or control a console.
@@ -198,6 +202,11 @@ fn denied_filter(network: Network, pids: PidNamespace) -> Result<BpfProgram, Box
     let requests: Result<_, BoxError> =
         DENIED_REQUESTS.iter().map(|request| rule_on_argument(1, Dword, Eq, *request)).collect();
     rules.insert(libc::SYS_ioctl, requests?);
+    let commands: Result<_, BoxError> = DENIED_FILE_COMMANDS
+        .iter()
+        .map(|command| rule_on_argument(1, Dword, Eq, u64::try_from(*command)?))
+        .collect();
+    rules.insert(libc::SYS_fcntl, commands?);
     match network {
         Network::On => {}
         Network::Off => {
