@@ -293,8 +293,8 @@ pub struct Process {
     pub denied_calls: Vec<DeniedCall>,
 }
 
-/// A kind of system call that the sandbox denied. Most denied writes are not reported this way, but found in error
-/// messages in the output.
+/// A kind of system call that the sandbox denied. The paths of denied writes are not reported this way, but found in
+/// error messages in the output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedCall {
     Network,
@@ -304,6 +304,8 @@ pub enum DeniedCall {
     Protected,
     /// Writing to a file with another hard link that is protected or may be outside the writable folders.
     HardLink,
+    /// Creating, renaming or opening a file for writing outside the writable folders.
+    Outside,
     /// Writing to git folders at all, because the system does not let Helve check what is written there.
     GitFolders,
 }

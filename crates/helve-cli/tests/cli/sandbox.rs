@@ -70,6 +70,11 @@ fn denials_are_reported_even_if_the_command_hides_them() {
     for (code, expected) in [
         ("pass", None),
         (connect, Some("[the sandbox denied using the network. Only the user can change that")),
+        (
+            "import os\ntry: os.mkdir(\"../new\")\nexcept OSError: pass",
+            Some("[the sandbox denied writing outside the folder. Only"),
+        ),
+        ("print(\"\\x27Read-only file system\\x27: Read-only file system\")", None),
         (trace, Some("[the sandbox denied tracing other processes. Only the user can")),
     ] {
         let script = format!("command=python3 -c '{code}'");

@@ -22,6 +22,8 @@ pub enum SandboxDenial {
     Protected,
     /// Writing to a file that is hard-linked to a protected path.
     HardLink,
+    /// Writing outside the writable folders. The output does not say where.
+    Outside,
     /// Writing to git folders. The system does not let Helve check such writes, so all of them are denied.
     GitFolders,
 }
@@ -49,6 +51,8 @@ pub fn find_denials(
             DeniedCall::Tracing => all.push(SandboxDenial::Tracing),
             DeniedCall::Protected if all.iter().any(is_write) => {}
             DeniedCall::Protected => all.push(SandboxDenial::Protected),
+            DeniedCall::Outside if all.iter().any(is_write) => {}
+            DeniedCall::Outside => all.push(SandboxDenial::Outside),
             DeniedCall::HardLink => all.push(SandboxDenial::HardLink),
             DeniedCall::GitFolders => all.push(SandboxDenial::GitFolders),
         }
@@ -102,7 +106,19 @@ fn denied_write(plan: &SandboxPlan, folder: &Path, line: &str) -> Option<PathBuf
     let max_names = if lowercase.contains("copy") { 1 } else { usize::MAX };
     let named = quoted(line).into_iter().rev().take(max_names);
     let candidates = named.chain(texts_before(line, phrase));
+    let candidates = candidates.filter(|text| may_be_path(text));
     candidates.map(|text| absolute(folder, text)).find(|path| is_denied(path))
+}
+
+/// Whether a part of an error message may be a path. A single name with spaces or brackets is more likely a part of a sentence,
+/// such as the error text itself.
+fn may_be_path(text: &str) -> bool {
+    let lowercase = text.to_ascii_lowercase();
+    let is_error = [READ_ONLY, BUSY, NO_PERMISSION, MISSING, "errno"];
+    let is_sentence = |c: char| c.is_whitespace() || "[](){}<>'\"".contains(c);
+    text.contains(char::is_alphanumeric)
+        && !is_error.iter().any(|error| lowercase.contains(error))
+        && (text.contains('/') || !text.contains(is_sentence))
 }
 
 /// Returns the hidden path that an error message names.

@@ -222,6 +222,7 @@ fn check(output: &str, expect: Expect) {
         SandboxDenial::Tracing => "tracing".into(),
         SandboxDenial::Protected => "protected".into(),
         SandboxDenial::HardLink => "hard link".into(),
+        SandboxDenial::Outside => "outside".into(),
         SandboxDenial::GitFolders => "git folders".into(),
     };
     expect.assert_eq(&all.iter().map(to_text).collect::<Vec<_>>().join(", "));
@@ -299,6 +300,19 @@ fn denied_calls_are_reported_once() {
     let output = "fatal: cannot mkdir sub/.git: Read-only file system";
     let protected = find_denials(&plan, Path::new("/w"), output, &[DeniedCall::Protected]);
     assert_eq!(protected, [SandboxDenial::Write("/w/sub/.git".into())]);
+    let outside = find_denials(&plan, Path::new("/w"), "", &[DeniedCall::Outside]);
+    assert_eq!(outside, [SandboxDenial::Outside]);
+    let output = "touch: cannot touch '/o/x': Read-only file system";
+    let outside = find_denials(&plan, Path::new("/w"), output, &[DeniedCall::Outside]);
+    assert_eq!(outside, [SandboxDenial::Write("/o/x".into())]);
+    // The text of an error is not a path.
+    let read_only = plan_for(Sandbox::ReadOnly);
+    for output in [
+        "OSError(30, 'Read-only file system'): read-only file system",
+        "OSError: [Errno 30] Read-only file system",
+    ] {
+        assert_eq!(find_denials(&read_only, Path::new("/w"), output, &[]), [], "{output}");
+    }
     let denied_calls = [DeniedCall::Network, DeniedCall::Tracing];
     let without_output = find_denials(&plan, Path::new("/w"), "", &denied_calls);
     assert_eq!(without_output, [SandboxDenial::Network(None), SandboxDenial::Tracing]);

@@ -37,11 +37,12 @@ impl DenialListener {
 }
 
 /// The byte that stands for each kind.
-const KINDS: [(DeniedCall, u8); 4] = [
+const KINDS: [(DeniedCall, u8); 5] = [
     (DeniedCall::Network, b'n'),
     (DeniedCall::Tracing, b't'),
     (DeniedCall::Protected, b'p'),
     (DeniedCall::HardLink, b'h'),
+    (DeniedCall::Outside, b'o'),
 ];
 
 pub(super) fn encode(denied: DeniedCall) -> u8 {

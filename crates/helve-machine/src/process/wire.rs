@@ -282,6 +282,7 @@ impl WardenEvent {
             WardenEvent::CallDenied(DeniedCall::Tracing) => (b't', [0; 4]),
             WardenEvent::CallDenied(DeniedCall::Protected) => (b'p', [0; 4]),
             WardenEvent::CallDenied(DeniedCall::HardLink) => (b'h', [0; 4]),
+            WardenEvent::CallDenied(DeniedCall::Outside) => (b'o', [0; 4]),
             WardenEvent::CallDenied(DeniedCall::GitFolders) => (b'g', [0; 4]),
         };
         let [a, b, c, d] = number;
@@ -298,6 +299,7 @@ impl WardenEvent {
             b't' => WardenEvent::CallDenied(DeniedCall::Tracing),
             b'p' => WardenEvent::CallDenied(DeniedCall::Protected),
             b'h' => WardenEvent::CallDenied(DeniedCall::HardLink),
+            b'o' => WardenEvent::CallDenied(DeniedCall::Outside),
             b'g' => WardenEvent::CallDenied(DeniedCall::GitFolders),
             _ => return None,
         })

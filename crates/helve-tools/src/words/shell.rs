@@ -185,6 +185,7 @@ fn denials(denied: &[SandboxDenial], terms: &ShellTerms) -> Option<String> {
         SandboxDenial::Tracing => denied_call_name(DeniedCall::Tracing).into(),
         SandboxDenial::Protected => denied_call_name(DeniedCall::Protected).into(),
         SandboxDenial::HardLink => denied_call_name(DeniedCall::HardLink).into(),
+        SandboxDenial::Outside => denied_call_name(DeniedCall::Outside).into(),
         SandboxDenial::GitFolders => denied_call_name(DeniedCall::GitFolders).into(),
     });
     sandbox_denied(denied).map(|text| {
@@ -210,6 +211,7 @@ fn denied_call_name(call: DeniedCall) -> &'static str {
         DeniedCall::HardLink => {
             "writing a file that is hard-linked to a protected path; instead, write a copy and rename it to this name"
         }
+        DeniedCall::Outside => "writing outside the folder",
         DeniedCall::GitFolders => {
             "writing to git folders, because this system does not let Helve check what is written there"
         }

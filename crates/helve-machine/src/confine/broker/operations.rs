@@ -75,6 +75,37 @@ impl Broker {
         arguments: &Arguments,
     ) -> Result<CallResult, CallError> {
         let call = Call { broker: self, caller };
+        match call.make(number, arguments) {
+            Err(CallError::System(Errno::ROFS)) if call.is_notable(number, arguments) => {
+                Err(CallError::Refused(DeniedCall::Outside))
+            }
+            result => result,
+        }
+    }
+}
+
+impl Call<'_> {
+    /// Whether a write outside the writable folders is worth reporting. Python tries to save compiled modules next to
+    /// their sources, and programs change settings of processes, without needing it.
+    fn is_notable(&self, number: libc::c_long, [a, b, c, d, ..]: &Arguments) -> bool {
+        let address = match number {
+            libc::SYS_openat | libc::SYS_mkdirat | libc::SYS_mknodat => b,
+            libc::SYS_symlinkat => c,
+            libc::SYS_linkat | libc::SYS_renameat2 => d,
+            #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+            libc::SYS_renameat => d,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_symlink | libc::SYS_link | libc::SYS_rename => b,
+            _ => a,
+        };
+        let Ok(path) = self.caller.path(*address) else { return false };
+        let mut names = path.split(|byte| *byte == b'/');
+        let is_virtual = [&b"/proc/"[..], b"/sys/"].iter().any(|top| path.starts_with(top));
+        !is_virtual && !names.any(|name| name == b"__pycache__")
+    }
+
+    fn make(&self, number: libc::c_long, arguments: &Arguments) -> Result<CallResult, CallError> {
+        let call = self;
         let [a, b, c, d, e, _] = *arguments;
         #[cfg(target_arch = "x86_64")]
         {
@@ -104,9 +135,7 @@ impl Broker {
             _ => Err(Errno::NOSYS.into()),
         }
     }
-}
 
-impl Call<'_> {
     fn open(
         &self,
         (base, address): PathArgument,
