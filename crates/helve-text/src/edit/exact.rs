@@ -98,7 +98,9 @@ fn with_line_breaks<'a>(text_before: &str, edit: &Edit<'a>) -> Cow<'a, str> {
 /// returns the line break, with the indentation that the new text lacks too.
 fn dropped_line_start<'a>(text_before: &str, edit: &Edit<'a>) -> Option<&'a str> {
     let first = edit.new.chars().next().filter(|first| *first != '\n')?;
-    if !edit.old.starts_with('\n') || text_before.is_empty() {
+    // The line break of a blank line separates no two lines.
+    let ends_line = !text_before.is_empty() && !text_before.ends_with('\n');
+    if !edit.old.starts_with('\n') || !ends_line {
         return None;
     }
     let lines = edit.old.trim_start_matches('\n');

@@ -870,6 +870,7 @@ fn the_line_break_before_the_new_text_is_kept() {
         ("one\n  two\n", "\n  two", " two", "one two\n"),
         ("one\ntwo\n", "\ntwo", "", "one\n"),
         ("\ntwo\n", "\ntwo", "one", "one\n"),
+        ("a\n\ntwo\n", "\ntwo", "# b\ntwo", "a\n# b\ntwo\n"),
     ] {
         let edit = Edit { old, new, all: false, kind: TextKind::Unknown };
         let applied = apply(file.as_bytes(), &edit, MatchPolicy::Tolerant).unwrap();
