@@ -156,6 +156,7 @@ impl DenialSearch<'_> {
             return Vec::new();
         }
         let mut denied = BTreeSet::new();
+        let mut judged_before = 0;
         for max_depth in OUTSIDE_LEVELS {
             let limits = SearchLimits {
                 max_depth,
@@ -165,9 +166,11 @@ impl DenialSearch<'_> {
             match find(&folder, &rules, limits).await {
                 Ok(found) => {
                     denied.extend(denied_paths(&found, &rules));
-                    if found.ended == WalkEnd::Incomplete {
+                    // Without further files, there are no further levels either.
+                    if found.ended == WalkEnd::Incomplete || found.judged == judged_before {
                         break;
                     }
+                    judged_before = found.judged;
                 }
                 // The folder itself cannot be listed.
                 Err(_) => return vec![folder.real()],
