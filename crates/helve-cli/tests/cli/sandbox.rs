@@ -349,6 +349,7 @@ impl OwnedStage {
 }
 
 /// Runs a test as this user, and as an ordinary one if this user is root.
+#[expect(clippy::print_stderr, reason = "the test says what it could not check")]
 fn for_each_user(test: impl Fn(&OwnedStage)) {
     let Some(own) = sandboxed_stage() else { return };
     test(&OwnedStage { stage: own, user: RunAs::Own });
