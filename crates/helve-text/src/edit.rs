@@ -366,7 +366,7 @@ fn apply_match(
         return Err(EditRefusal::Faulty(fault));
     }
     let (old, new) = (find::split_lines(&interpretation.old), find::split_lines(new));
-    let around = |start: &usize| repeated::find_around_lines(keys, *start, &old, &new);
+    let around = |start: &usize| repeated::find_around_lines(view, *start, &old, &new);
     if let Some(starts) = match_set.starts.iter().map(around).collect::<Option<Vec<usize>>>() {
         return Err(EditRefusal::AlreadyApplied { line: starts.first().map_or(line, |at| at + 1) });
     }

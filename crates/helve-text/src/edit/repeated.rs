@@ -3,7 +3,8 @@
 
 use std::ops::Range;
 
-use super::find::{self, LineKeys};
+use super::{find, normalize::line_key};
+use crate::view::View;
 
 /// Minimum number of letters in inserted lines. A shorter insertion, such as `end`, a separator or a number, may be
 /// intended although the file already has it.
@@ -48,20 +49,21 @@ fn cuts_word(text: &str, range: Range<usize>, new: &str) -> bool {
 /// Like [`find_around`] for lines that match with tolerance. `start` is the line of the file, from 0, at which the first
 /// quoted line that is not blank matches. Returns the line at which the new lines start.
 pub(super) fn find_around_lines(
-    keys: &LineKeys<'_>,
+    view: &View<'_>,
     start: usize,
     old: &[&str],
     new: &[&str],
 ) -> Option<usize> {
     let (old, new) = (without_blank_margins(old), without_blank_margins(new));
-    let file = keys.hashes();
     let (old_keys, new_keys) = (find::line_keys(old), find::line_keys(new));
     let offsets = 0..=new.len().checked_sub(old.len())?;
     offsets.filter(|offset| new_keys[*offset..].starts_with(&old_keys)).find_map(|offset| {
         let before = new[..offset].concat() + "\n";
         let first = start.checked_sub(offset)?;
+        let mut lines = new_keys.iter().zip(first..);
         let is_there = is_convincing(&before, &new[offset + old.len()..].concat())
-            && file.get(first..first + new.len()) == Some(&new_keys);
+            && first + new.len() <= view.line_count()
+            && lines.all(|(key, line)| *key == line_key(view.line(line)));
         is_there.then_some(first)
     })
 }

@@ -16,13 +16,15 @@ pub(super) fn find_entities<'a>(text: &NewText<'a>) -> Option<&'a str> {
         || !text.new.contains('&')
         || text.is_whole_file()
         || decode(text.old) != text.old
-        // Code with tags may have text with entities.
-        || text.file.contains("</")
-        || text.kind != TextKind::Data && text.is_in_comment()
     {
         return None;
     }
-    text.new.lines().find(|line| !is_comment(line, text.kind) && is_encoded(text, line))
+    let line =
+        text.new.lines().find(|line| !is_comment(line, text.kind) && is_encoded(text, line))?;
+    // Code with tags may have text with entities.
+    let may_be_text =
+        text.file.contains("</") || text.kind != TextKind::Data && text.is_in_comment();
+    (!may_be_text).then_some(line)
 }
 
 /// Whether the first entity of a line stands for a character that the old text has in the same place.
