@@ -412,6 +412,43 @@ fn denied_patterns_outside_the_folder_are_hidden() {
 }
 
 #[test]
+fn commands_are_refused_if_a_rule_denies_the_whole_folder() {
+    let Some(stage) = sandboxed_stage() else { return };
+    stage.write("app/src/a", "secret");
+    stage.write("app/open.py", "print(open('sr' + 'c/a').read())");
+    for denied in [
+        r#""deny""#,
+        r#"{"*": "deny", "open.py": "allow"}"#,
+        r#"{"**": "deny", "open.py": "allow"}"#,
+        r#"{"*": "allow", "?*": "deny", "open.py": "allow"}"#,
+        r#"{"*": "allow", "./**": "deny", "open.py": "allow"}"#,
+    ] {
+        let config =
+            format!(r#"{{"sandbox": "workspace-write", "permission": {{"read": {denied}}}}}"#);
+        stage.write("home/.config/helve/helve.json", &config);
+        let output = stage.run(&[&BASH[..], &["command=python3 open.py"]].concat());
+        let transcript = output.transcript();
+        assert!(!transcript.contains("secret"), "{denied}: {transcript}");
+    }
+}
+
+#[test]
+fn denied_files_of_the_main_worktree_and_of_paths_that_lead_out_are_hidden() {
+    for_each_user(|stage| {
+        stage.prepare(
+            "git init -q ../main; cd ../main; git -c user.name=n -c user.email=e@x commit -q --allow-empty -m one; git worktree add -q ../linked; echo secret > a.pem; echo fine > a.txt; mkdir ../keys; echo secret > ../keys/one; echo secret > ../keys/k2; echo fine > ../keys/open",
+        );
+        stage.configure(
+            r#"{"sandbox": "workspace-write", "permission": {"read": {"*": "allow", "*.pem": "deny", "../keys/one": "deny", "../keys/k?": "deny"}}}"#,
+        );
+        let script = "cat ../main/a.pem ../main/a.txt ../keys/one ../keys/k2 ../keys/open";
+        let output = stage.run_in("linked", script);
+        let out = output.transcript();
+        assert!(!out.contains("secret") && out.matches("fine").count() == 2, "{out}");
+    });
+}
+
+#[test]
 fn what_git_settings_name_is_protected() {
     // Settings, and files that no command may write then.
     let cases: [(&str, &[&str]); 17] = [

@@ -118,8 +118,9 @@ pub(super) async fn other_worktrees(session: &Session) -> Vec<PathBuf> {
     let Some(repository) = scan.repository(root).await else { return Vec::new() };
     let mut trees = Vec::new();
     // The main worktree of a linked one.
-    if repository.common != repository.git_dir && repository.common.ends_with(".git") {
-        trees.extend(repository.common.parent().map(Path::to_path_buf));
+    let common = scan.real_path(&repository.common).await.unwrap_or(repository.common.clone());
+    if repository.common != repository.git_dir && common.ends_with(".git") {
+        trees.extend(common.parent().map(Path::to_path_buf));
     }
     let entries = repository.common.join("worktrees");
     for name in scan.list_names(&entries).await.names.into_iter().take(MAX_WORKTREES) {

@@ -1,5 +1,6 @@
 //! Finds the files that a person's rules forbid reading, so that a sandbox can hide them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::machine::{
     FileKind, FileTree, HiddenFiles, IgnoredMode, MachineError, RestrictedFiles, RestrictedRequest,
     WalkEnd,
 };
-use crate::resolved::{Resolved, subject};
+use crate::resolved::{Resolved, normalize, subject};
 use crate::shell::Shell;
 
 /// How long the workspace, and each other folder that is searched as a whole, may be searched.
@@ -56,7 +57,8 @@ impl Programs {
         for folder in &whole {
             hidden.extend(search.whole_folder(folder).await?);
         }
-        let patterns: Vec<_> = denials.iter().map(|rule| rule.pattern.as_str()).collect();
+        let patterns: Vec<_> =
+            denials.iter().map(|rule| absolute_pattern(root, rule.pattern.as_str())).collect();
         for path in patterns.iter().filter_map(|pattern| path_of_pattern(pattern)) {
             hidden.extend(search.exact_path(path).await);
         }
@@ -124,6 +126,11 @@ impl DenialSearch<'_> {
             return Ok(Vec::new());
         }
         let rules = self.rules(&folder);
+        if rules.denies_folder() {
+            return Err(cannot_search(
+                "a rule forbids reading the whole folder, which a sandbox cannot hide. Deny the files and folders in it instead",
+            ));
+        }
         if !rules.may_restrict() {
             return Ok(Vec::new());
         }
@@ -152,6 +159,9 @@ impl DenialSearch<'_> {
             return Vec::new();
         }
         let rules = self.rules(&folder);
+        if rules.denies_folder() {
+            return vec![folder.real()];
+        }
         if !rules.may_restrict() {
             return Vec::new();
         }
@@ -273,6 +283,14 @@ fn configured_denials<'a>(policy: &'a Policy, walls: &'a [Wall]) -> Vec<&'a Rule
     rules.filter(is_denial).collect()
 }
 
+/// Returns a pattern that leads out of the workspace, such as `../keys/*`, as an absolute one.
+fn absolute_pattern<'p>(root: &Path, pattern: &'p str) -> Cow<'p, str> {
+    match pattern.split('/').any(|name| name == "..") && !pattern.starts_with('/') {
+        true => Cow::Owned(normalize(&root.join(pattern)).to_string_lossy().into_owned()),
+        false => Cow::Borrowed(pattern),
+    }
+}
+
 /// Returns the path of an absolute pattern whose only wildcard is a final `/*` or `/**`, if any: `/keys` for `/keys/*`.
 fn path_of_pattern(pattern: &str) -> Option<&Path> {
     let path = pattern.strip_suffix("/**").or_else(|| pattern.strip_suffix("/*"));
@@ -313,6 +331,15 @@ mod tests {
             assert_eq!(path_of_pattern(pattern), path.map(Path::new), "{pattern}");
             assert_eq!(start_of_pattern(pattern), start.map(Path::new), "{pattern}");
         }
+    }
+
+    #[test]
+    fn patterns_that_lead_out_of_the_workspace_become_absolute() {
+        let absolute = |pattern| absolute_pattern(Path::new("/work/app"), pattern).into_owned();
+        assert_eq!(
+            ["../keys/*", "src/../../k?", "src/*", "/keys/../x", "~/x"].map(absolute),
+            ["/work/keys/*", "/work/k?", "src/*", "/keys/../x", "~/x"]
+        );
     }
 
     #[test]

@@ -101,6 +101,11 @@ impl TreeRules {
             })
     }
 
+    /// Whether the folder itself is denied. Then its denied files do not count as restricted.
+    pub fn denies_folder(&self) -> bool {
+        self.base_action == Action::Deny
+    }
+
     /// Whether a file below a subfolder may be denied, whatever its name is.
     pub fn may_deny_below(&self, relative: &Path) -> bool {
         let relative = relative.to_string_lossy();
