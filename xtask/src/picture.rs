@@ -102,10 +102,13 @@ fn normalize(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Replaces the short id of a call, eight hexadecimal digits in a line with an age.
+/// Replaces the short id of a call: eight hexadecimal digits in parentheses or in a line with an age.
 fn normalize_short_id(line: &str) -> String {
     const SHORT_ID: &str = "5f3a9c21";
-    let is_id = |run: &&str| run.len() == SHORT_ID.len() && line.contains(" s ago");
+    let is_id = |run: &&str| {
+        run.len() == SHORT_ID.len()
+            && (line.contains(" s ago") || line.contains(&format!("({run})")))
+    };
     let mut runs = line.split(|c: char| !c.is_ascii_hexdigit());
     runs.find(is_id).map_or_else(|| line.to_owned(), |id| line.replacen(id, SHORT_ID, 1))
 }
@@ -132,5 +135,6 @@ mod tests {
             normalize("\u{1b}[1m6c3501da\u{1b}[0m  3 s ago"),
             "\u{1b}[1m5f3a9c21\u{1b}[0m  1 s ago"
         );
+        assert_eq!(normalize("Undid the edit (71c8557f): ok"), "Undid the edit (5f3a9c21): ok");
     }
 }
