@@ -335,7 +335,8 @@ mod tests {
 
     #[test]
     fn patterns_that_lead_out_of_the_workspace_become_absolute() {
-        let absolute = |pattern| absolute_pattern(Path::new("/home/user/app"), pattern).into_owned();
+        let absolute =
+            |pattern| absolute_pattern(Path::new("/home/user/app"), pattern).into_owned();
         assert_eq!(
             ["../keys/*", "src/../../k?", "src/*", "/keys/../x", "~/x"].map(absolute),
             ["/home/user/keys/*", "/home/user/k?", "src/*", "/keys/../x", "~/x"]
