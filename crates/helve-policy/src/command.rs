@@ -88,7 +88,8 @@ impl Command {
         let risky_word = subcommand.unwrap_or(0);
         let attach_to_subcommand =
             |kind| Risk { word: risky_word, spelled: words[risky_word].0.clone(), kind };
-        let has_extra_risks = !extra_risks.is_empty();
+        // All rules that deny must be tried on unparsed words, so the command cannot be exempt.
+        let needs_rule = !extra_risks.is_empty() || !run.unparsed_words.is_empty();
         let risks = run
             .risks
             .iter()
@@ -111,7 +112,7 @@ impl Command {
             outputs: Vec::new(),
             risks,
             assignments: run.assignments.clone(),
-            approval: if has_extra_risks { Approval::Required } else { run.approval },
+            approval: if needs_rule { Approval::Required } else { run.approval },
             is_interpreter: run.is_interpreter,
             dynamic_words: (0..run.words.len())
                 .filter(|at| run.words[*at].literal().is_none())

@@ -181,6 +181,8 @@ pub struct ProgramRun {
     pub risks: Vec<Risk>,
     /// Whether the program is an interpreter. Approving one use of it must not approve every script.
     pub is_interpreter: bool,
+    /// Whether the shell runs the command itself, so that no program of this name is started.
+    pub is_builtin: bool,
     /// Whether the analysis knows what the program does with its arguments. An unknown program may run any of them as a
     /// command.
     pub is_known: bool,

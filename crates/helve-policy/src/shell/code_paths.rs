@@ -23,8 +23,9 @@ pub(super) fn resolved<'r>(run: &'r ProgramRun, facts: &impl FileFacts) -> Cow<'
 fn resolve_program(run: &mut Cow<'_, ProgramRun>, facts: &impl FileFacts) {
     let name = run.words.first().and_then(|word| word.literal());
     let is_name = name.is_some_and(|name| !name.is_empty() && !name.contains('/'));
-    // Commands that need no approval are shell builtins, so there is no file to resolve.
-    let Some(name) = name.filter(|_| is_name && run.approval == Approval::Required) else { return };
+    // A builtin that needs no rule is no program, so there is no file to look for.
+    let is_harmless_builtin = run.is_builtin && run.approval == Approval::Exempt;
+    let Some(name) = name.filter(|_| is_name && !is_harmless_builtin) else { return };
     let path = match facts.program(name) {
         Some(ProgramPlace::Elsewhere) => return,
         // Without a slash, the path would look like the name of a program.
@@ -41,6 +42,7 @@ fn resolve_program(run: &mut Cow<'_, ProgramRun>, facts: &impl FileFacts) {
         paths_an_allow_must_match: vec![path],
     });
     run.only_reads = false;
+    run.approval = Approval::Required;
 }
 
 /// Resolves the links in the path of a program or script. If the target is in the workspace, a rule that allows the

@@ -295,9 +295,9 @@ fn a_script_is_split_into_all_its_parts() {
         "read",
         "timeout 5 git -C src checkout -b x",
         expect![[r#"
-        ask bash: timeout 5 git -C src checkout -b x  always Wild("timeout *")
-        ask bash: git -C src checkout -b x  always Wild("git checkout *")
-    "#]],
+            allow bash: timeout 5 git -C src checkout -b x  always Wild("timeout *")
+            ask bash: git -C src checkout -b x  always Wild("git checkout *")
+        "#]],
     );
     check(
         "read",
@@ -356,10 +356,10 @@ fn a_lasting_approval_remembers_a_prefix_or_exactly_what_was_shown() {
         "none",
         "git --no-pager log -3; timeout 5 ls",
         expect![[r#"
-        ask bash: git --no-pager log -3  always Wild("git log *")
-        ask bash: timeout 5 ls  always Wild("timeout *")
-        ask bash: ls  always Wild("ls *")
-    "#]],
+            ask bash: git --no-pager log -3  always Wild("git log *")
+            allow bash: timeout 5 ls  always Wild("timeout *")
+            ask bash: ls  always Wild("ls *")
+        "#]],
     );
 }
 

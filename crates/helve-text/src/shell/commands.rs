@@ -181,6 +181,7 @@ impl Walker<'_> {
         }
         let run = self.record_run(line.words.clone(), line.assignments, None);
         self.script.runs[run].approval = Approval::Exempt;
+        self.script.runs[run].is_builtin = true;
         self.script.runs[run].is_known = true;
         self.script.runs[run].writes_are_known = true;
         builtins::apply(self, name, &line.words, run, state);

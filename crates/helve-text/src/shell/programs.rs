@@ -169,6 +169,8 @@ impl FlagSpecs {
 /// The properties of a program. They have the names of their keywords in `programs.txt`, whose header explains them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct ProgramTraits {
+    /// The program is a builtin of the shell.
+    pub(super) builtin: bool,
     /// The program needs no rule.
     pub(super) exempt: bool,
     /// The program needs no rule if it has no arguments.
@@ -511,6 +513,7 @@ impl ProgramTraits {
     /// Returns the property that a keyword of the table names.
     fn by_keyword(&mut self, keyword: &str) -> Option<&mut bool> {
         Some(match keyword {
+            "builtin" => &mut self.builtin,
             "exempt" => &mut self.exempt,
             "exempt-alone" => &mut self.exempt_alone,
             "exempt-with-text" => &mut self.exempt_with_text,

@@ -85,11 +85,11 @@ pub(super) fn record_inner_command(
         let first = walker.script.runs.len();
         walker.record_command(line, state, call.stdin);
         // A rule that allows a package runner also allows the programs of packages, about which nothing else is known.
-        if let Some(run) = walker.script.runs.get_mut(first)
-            && call.args.spec.traits.runs_packages
-            && run.may_be_from_package()
-        {
-            run.approval = Approval::Exempt;
+        if let Some(run) = walker.script.runs.get_mut(first) {
+            run.is_builtin &= runs_in_shell;
+            if call.args.spec.traits.runs_packages && run.may_be_from_package() {
+                run.approval = Approval::Exempt;
+            }
         }
     });
     walker.find_results = outer;
