@@ -99,6 +99,14 @@ pub(crate) enum IdleWork {
     None,
 }
 
+/// What the worker thread does next.
+pub(crate) struct Batch {
+    /// In order. If there are none and no writes are due, there is time for idle work.
+    pub(crate) items: Vec<QueueItem>,
+    /// When the writes in this batch are due. A query is answered at once, but does not hasten the writes before it.
+    pub(crate) write_by: Instant,
+}
+
 impl Queue {
     /// Queues an event if the queue is not full, otherwise counts it as dropped.
     pub(crate) fn push_event(&self, event: Event) -> WorkerStart {
@@ -168,30 +176,48 @@ impl Queue {
         start
     }
 
-    /// Returns the next items in order. An empty list means that there is time for idle work; `None` means that the
-    /// store was dropped.
-    pub(crate) fn next_batch(&self, idle_work: IdleWork) -> Option<Vec<QueueItem>> {
+    /// Waits for items. Returns `None` if the store was dropped. `write_by` is when the writes of earlier batches are
+    /// due.
+    pub(crate) fn next_batch(
+        &self,
+        idle_work: IdleWork,
+        write_by: Option<Instant>,
+    ) -> Option<Batch> {
         let mut state = self.state.lock();
         while state.items.is_empty() {
-            match (state.stage, idle_work) {
-                (QueueStage::Closing | QueueStage::Ended, _) => return None,
-                (QueueStage::New | QueueStage::Open, IdleWork::Pending) => return Some(Vec::new()),
-                (QueueStage::New | QueueStage::Open, IdleWork::None) => {}
+            match state.stage {
+                QueueStage::Closing | QueueStage::Ended => return None,
+                QueueStage::New | QueueStage::Open => {}
             }
-            state.is_asleep = true;
-            self.wake.wait(&mut state);
-            state.is_asleep = false;
+            match (write_by, idle_work) {
+                (Some(due), _) => {
+                    let timed_out = self.wake.wait_until(&mut state, due).timed_out();
+                    if timed_out && state.items.is_empty() {
+                        return Some(Batch { items: Vec::new(), write_by: due });
+                    }
+                }
+                (None, IdleWork::Pending) => {
+                    return Some(Batch { items: Vec::new(), write_by: Instant::now() });
+                }
+                (None, IdleWork::None) => {
+                    state.is_asleep = true;
+                    self.wake.wait(&mut state);
+                    state.is_asleep = false;
+                }
+            }
         }
-        let deadline = Instant::now() + BATCH_TIME;
+        let deadline = write_by.unwrap_or_else(|| Instant::now() + BATCH_TIME);
         while !state.has_query && state.stage == QueueStage::Open && state.weight < FULL_BATCH_BYTES
         {
             if self.wake.wait_until(&mut state, deadline).timed_out() {
                 break;
             }
         }
+        let is_full = state.weight >= FULL_BATCH_BYTES;
         state.has_query = false;
         state.weight = 0;
-        Some(std::mem::take(&mut state.items))
+        let items = std::mem::take(&mut state.items);
+        Some(Batch { items, write_by: if is_full { Instant::now() } else { deadline } })
     }
 
     pub(crate) fn dropped(&self) -> DroppedWrites {

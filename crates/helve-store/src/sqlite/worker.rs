@@ -1,7 +1,7 @@
 //! The worker thread that owns the connection: it processes queue items and recovers from database failures.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use helve_core::store::StoreError;
 
@@ -12,7 +12,7 @@ use super::journal::sweep::SweepSchedule;
 use super::open::{self, OpenedDatabase};
 use super::pending::{PendingWrites, WriteUrgency};
 use super::process_lock::ProcessLock;
-use super::queue::{DroppedWrites, IdleWork, Queue, QueueItem};
+use super::queue::{Batch, DroppedWrites, IdleWork, Queue, QueueItem};
 use super::{calls, journal, rules, slots};
 
 pub(crate) struct StoreWorker {
@@ -22,6 +22,8 @@ pub(crate) struct StoreWorker {
     lock: Option<ProcessLock>,
     warnings: Vec<String>,
     pending: PendingWrites,
+    /// When the pending writes are due.
+    write_by: Option<Instant>,
     cleanup: Cleanup,
     /// Decides when the journal is swept.
     schedule: SweepSchedule,
@@ -54,6 +56,7 @@ impl StoreWorker {
             lock: None,
             warnings: Vec::new(),
             pending: PendingWrites::default(),
+            write_by: None,
             cleanup: Cleanup::Everything,
             schedule: SweepSchedule::default(),
             incomplete_entries: journal::IncompleteEntries::default(),
@@ -62,8 +65,10 @@ impl StoreWorker {
 
     /// Runs until the store is dropped and everything is written.
     pub(crate) fn run(mut self, queue: &Queue) {
-        while let Some(items) = queue.next_batch(self.idle_work()) {
-            if items.is_empty() {
+        while let Some(Batch { items, write_by }) =
+            queue.next_batch(self.idle_work(), self.write_by)
+        {
+            if items.is_empty() && self.write_by.is_none() {
                 self.clean_up();
             }
             for item in items {
@@ -77,7 +82,12 @@ impl StoreWorker {
                     QueueItem::JournalQuery(task) => task(&mut self),
                 }
             }
-            self.write_at_least(WriteUrgency::Immediate);
+            let due = self.write_by.map_or(write_by, |earlier| earlier.min(write_by));
+            if due <= Instant::now() {
+                self.write_at_least(WriteUrgency::Immediate);
+            }
+            let is_pending = self.pending.has_writes_of(WriteUrgency::Immediate);
+            self.write_by = is_pending.then_some(due);
         }
         self.write_all();
         if let Some(database) = self.database {

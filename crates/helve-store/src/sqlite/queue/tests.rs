@@ -33,7 +33,7 @@ fn progress_is_dropped_before_other_events() {
     assert_eq!(queue.dropped(), DroppedWrites { progress: 1, other: 0 });
     queue.push_event(finished(20 << 20));
     assert_eq!(queue.dropped(), DroppedWrites { progress: 1, other: 1 });
-    assert_eq!(queue.next_batch(IdleWork::None).unwrap().len(), 2);
+    assert_eq!(queue.next_batch(IdleWork::None, None).unwrap().items.len(), 2);
     queue.push_event(finished(20 << 20));
     assert_eq!(queue.dropped(), DroppedWrites { progress: 1, other: 1 });
 }
@@ -47,13 +47,32 @@ fn writes_are_batched_and_queries_do_not_wait() {
         }
         queue.query(Box::new(|_| {}));
         let began = Instant::now();
-        assert_eq!(queue.next_batch(IdleWork::None).unwrap().len(), 101);
+        assert_eq!(queue.next_batch(IdleWork::None, None).unwrap().items.len(), 101);
         let time = began.elapsed();
-        assert!(queue.next_batch(IdleWork::Pending).unwrap().is_empty());
+        assert!(queue.next_batch(IdleWork::Pending, None).unwrap().items.is_empty());
         time
     };
     // One fast query is enough: a busy machine may delay some queries, but waiting for a batch would delay all.
     assert!((0..50).any(|_| time_of_query() < BATCH_TIME));
+}
+
+#[test]
+fn a_query_does_not_hasten_the_writes_before_it() {
+    let queue = Queue::default();
+    let began = Instant::now();
+    queue.push_event(finished(1));
+    queue.journal_query(Box::new(|_| {}));
+    let first = queue.next_batch(IdleWork::Pending, None).unwrap();
+    assert_eq!(first.items.len(), 2);
+    assert!(first.write_by >= began + BATCH_TIME);
+    // Nothing else arrives until the writes are due.
+    let second = queue.next_batch(IdleWork::Pending, Some(first.write_by)).unwrap();
+    assert!(second.items.is_empty());
+    assert!(second.write_by == first.write_by && Instant::now() >= first.write_by);
+    // Later writes join the earlier ones.
+    queue.push_event(finished(1));
+    let third = queue.next_batch(IdleWork::None, Some(first.write_by)).unwrap();
+    assert_eq!((third.items.len(), third.write_by), (1, first.write_by));
 }
 
 #[test]
@@ -63,8 +82,8 @@ fn closing_waits_for_the_thread_up_to_the_timeout() {
     let thread = std::thread::spawn({
         let queue = queue.clone();
         move || {
-            let items = std::iter::from_fn(|| queue.next_batch(IdleWork::None))
-                .map(|items| items.len())
+            let items = std::iter::from_fn(|| queue.next_batch(IdleWork::None, None))
+                .map(|batch| batch.items.len())
                 .sum();
             queue.end();
             items
@@ -77,7 +96,7 @@ fn closing_waits_for_the_thread_up_to_the_timeout() {
     let without_thread = Queue::default();
     without_thread.push_event(finished(1));
     without_thread.close(Duration::from_millis(1));
-    assert_eq!(without_thread.next_batch(IdleWork::None).unwrap().len(), 1);
+    assert_eq!(without_thread.next_batch(IdleWork::None, None).unwrap().items.len(), 1);
 }
 
 #[test]
@@ -91,5 +110,5 @@ fn writes_and_queries_are_dropped_after_the_thread_has_ended() {
     queue.push_event(finished(1));
     assert!(receiver.recv().is_err());
     assert_eq!(queue.dropped(), DroppedWrites { progress: 0, other: 1 });
-    assert!(queue.next_batch(IdleWork::None).is_none());
+    assert!(queue.next_batch(IdleWork::None, None).is_none());
 }
