@@ -38,10 +38,14 @@ pub(crate) fn folder(place: &Place) -> Result<OwnedFd, MachineError> {
 /// was added later.
 pub(crate) fn open_anchor(path: &Path) -> Result<OwnedFd, Errno> {
     let flags = OFlags::PATH | OFlags::DIRECTORY;
-    let root = openat(CWD, "/", flags | OFlags::CLOEXEC, Mode::empty())?;
-    match path.strip_prefix("/") {
-        Ok(path) => path_beneath(root.as_fd(), path, flags),
-        Err(_) => Err(Errno::INVAL),
+    let Ok(beneath_root) = path.strip_prefix("/") else { return Err(Errno::INVAL) };
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    match retry_openat2(CWD, path, flags, resolve) {
+        Err(errno) if lacks_openat2(errno) => {
+            let root = openat(CWD, "/", flags | OFlags::CLOEXEC, Mode::empty())?;
+            open_component_by_component(root.as_fd(), beneath_root, flags)
+        }
+        opened => opened,
     }
 }
 
@@ -53,14 +57,27 @@ pub(crate) fn path_beneath(
 ) -> Result<OwnedFd, Errno> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     match open_with_openat2(folder, path, flags) {
-        // An old kernel, or a seccomp filter that does not know `openat2`.
-        Err(Errno::NOSYS | Errno::PERM) => open_component_by_component(folder, path, flags),
+        Err(errno) if lacks_openat2(errno) => open_component_by_component(folder, path, flags),
         opened => opened,
     }
 }
 
+/// Whether an error means an old kernel, or a seccomp filter that does not know `openat2`.
+fn lacks_openat2(errno: Errno) -> bool {
+    matches!(errno, Errno::NOSYS | Errno::PERM)
+}
+
 fn open_with_openat2(folder: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    retry_openat2(folder, path, flags, resolve)
+}
+
+fn retry_openat2(
+    folder: BorrowedFd<'_>,
+    path: &Path,
+    flags: OFlags,
+    resolve: ResolveFlags,
+) -> Result<OwnedFd, Errno> {
     let flags = flags | OFlags::CLOEXEC;
     let mut opened = Err(Errno::AGAIN);
     for _ in 0..MAX_ATTEMPTS {

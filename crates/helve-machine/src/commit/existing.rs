@@ -64,7 +64,7 @@ impl ExistingFile {
 
     pub(super) fn hash(&self, sys: &Syscalls) -> Result<ContentHash, Errno> {
         let mut hasher = blake3::Hasher::new();
-        each_block(sys, &self.file, |block| {
+        each_block(sys, &self.file, self.size(), |block| {
             hasher.update(block);
         })?;
         Ok(ContentHash(*hasher.finalize().as_bytes()))
@@ -152,21 +152,22 @@ fn check_writable(
 pub(super) fn has_content(sys: &Syscalls, file: &OwnedFd, expected: &[u8]) -> Result<bool, Errno> {
     let mut rest = expected;
     let mut is_same = true;
-    each_block(sys, file, |block| match rest.strip_prefix(block) {
+    each_block(sys, file, expected.len() as u64, |block| match rest.strip_prefix(block) {
         Some(remaining) => rest = remaining,
         None => is_same = false,
     })?;
     Ok(is_same && rest.is_empty())
 }
 
-/// Calls `visit` with each block of a file, from start to end.
+/// Calls `visit` with each block of a file, from start to end. `size` is how long the file probably is.
 pub(super) fn each_block(
     sys: &Syscalls,
     file: &OwnedFd,
+    size: u64,
     mut visit: impl FnMut(&[u8]),
 ) -> Result<(), Errno> {
-    let size = usize::try_from(sys.stat(file)?.st_size).unwrap_or(BLOCK_BYTES);
-    // One byte more than the file size, so that a short read marks the end without another call.
+    let size = usize::try_from(size).unwrap_or(BLOCK_BYTES);
+    // One byte more than the size, so that a short read marks the end without another call.
     let mut buffer = vec![0; size.saturating_add(1).min(BLOCK_BYTES)];
     let mut at = 0;
     loop {

@@ -81,8 +81,14 @@ pub(super) fn write(
             Mode::RUSR | Mode::WUSR
         }
     };
-    let (name, file) = create(sys, folder, first_mode)?;
-    let prepared = write_content(sys, &file, bytes, &rights, mode);
+    let NewFile { name, file, stat } = create(sys, folder, first_mode)?;
+    let prepared = write_all(sys, &file, bytes, 0).and_then(|()| {
+        apply_metadata(sys, &file, &stat, &rights, mode)?;
+        if bytes.len() >= MIN_WRITEBACK_BYTES {
+            sys.start_writeback(&file);
+        }
+        Ok(())
+    });
     finish(sys, folder, name, file, prepared)
 }
 
@@ -141,23 +147,30 @@ pub(super) fn copy(
     folder: BorrowedFd<'_>,
     existing: &ExistingFile,
 ) -> Result<StagedFile, Errno> {
-    let (name, file) = create(sys, folder, Mode::RUSR | Mode::WUSR)?;
+    let NewFile { name, file, stat } = create(sys, folder, Mode::RUSR | Mode::WUSR)?;
     let mut at = 0;
     let mut written = Ok(());
-    let read = each_block(sys, &existing.file, |block| {
+    let read = each_block(sys, &existing.file, existing.size(), |block| {
         if written.is_ok() {
             written = write_all(sys, &file, block, at);
             at += block.len() as u64;
         }
     });
     let prepared = read.and(written).and_then(|()| {
-        apply_metadata(sys, &file, &FileRights::CopiedFrom(existing), FileMode::Keep)?;
+        apply_metadata(sys, &file, &stat, &FileRights::CopiedFrom(existing), FileMode::Keep)?;
         sys.sync(&file)
     });
     finish(sys, folder, name, file, prepared)
 }
 
-fn create(sys: &Syscalls, folder: BorrowedFd<'_>, mode: Mode) -> Result<(CString, OwnedFd), Errno> {
+/// A new, empty file under a temporary name.
+struct NewFile {
+    name: CString,
+    file: OwnedFd,
+    stat: Stat,
+}
+
+fn create(sys: &Syscalls, folder: BorrowedFd<'_>, mode: Mode) -> Result<NewFile, Errno> {
     for _ in 0..MAX_ATTEMPTS {
         let name = temporary_name();
         let file = match sys.create(folder, &name, mode) {
@@ -169,7 +182,7 @@ fn create(sys: &Syscalls, folder: BorrowedFd<'_>, mode: Mode) -> Result<(CString
         let locked = sys.try_lock_data(&file);
         match sys.stat(&file) {
             Ok(stat) if stat.st_nlink > 0 && locked != Err(Errno::WOULDBLOCK) => {
-                return Ok((name, file));
+                return Ok(NewFile { name, file, stat });
             }
             Ok(_) => {}
             Err(errno) => {
@@ -181,25 +194,12 @@ fn create(sys: &Syscalls, folder: BorrowedFd<'_>, mode: Mode) -> Result<(CString
     Err(Errno::EXIST)
 }
 
-fn write_content(
-    sys: &Syscalls,
-    file: &OwnedFd,
-    bytes: &[u8],
-    rights: &FileRights<'_>,
-    mode: FileMode,
-) -> Result<(), Errno> {
-    write_all(sys, file, bytes, 0)?;
-    apply_metadata(sys, file, rights, mode)?;
-    if bytes.len() >= MIN_WRITEBACK_BYTES {
-        sys.start_writeback(file);
-    }
-    Ok(())
-}
-
-/// Sets owner, attributes and mode. The order matters: changing the owner resets mode bits.
+/// Sets owner, attributes and mode. The order matters: changing the owner resets mode bits. `stat` is that of the new
+/// file.
 fn apply_metadata(
     sys: &Syscalls,
     file: &OwnedFd,
+    stat: &Stat,
     rights: &FileRights<'_>,
     mode: FileMode,
 ) -> Result<(), Errno> {
@@ -212,7 +212,7 @@ fn apply_metadata(
     };
     let mut owner_changed = false;
     if let FileRights::CopiedFrom(existing) = rights {
-        owner_changed = copy_owner(sys, file, &existing.stat)?;
+        owner_changed = copy_owner(sys, file, stat, &existing.stat);
         copy_xattrs(sys, &existing.file, file)?;
     }
     if let Some(mode) = mode_to_set {
@@ -224,15 +224,14 @@ fn apply_metadata(
 }
 
 /// Copies user and group where permitted. Returns whether the owner changed.
-fn copy_owner(sys: &Syscalls, file: &OwnedFd, old: &Stat) -> Result<bool, Errno> {
-    let new = sys.stat(file)?;
+fn copy_owner(sys: &Syscalls, file: &OwnedFd, new: &Stat, old: &Stat) -> bool {
     if (new.st_uid, new.st_gid) == (old.st_uid, old.st_gid) {
-        return Ok(false);
+        return false;
     }
     let (user, group) = (Uid::from_raw(old.st_uid), Gid::from_raw(old.st_gid));
     let is_copied = sys.set_owner(file, Some(user), Some(group)).is_ok();
     // Changing only the group is often permitted when changing the user is not.
-    Ok(!is_copied && (sys.set_owner(file, None, Some(group)).is_err() || new.st_uid != old.st_uid))
+    !is_copied && (sys.set_owner(file, None, Some(group)).is_err() || new.st_uid != old.st_uid)
 }
 
 fn copy_xattrs(sys: &Syscalls, from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {

@@ -230,7 +230,7 @@ impl CommitTarget<'_> {
             return Err(InstallError::ChangedConcurrently);
         }
         let mut old = Vec::new();
-        each_block(sys, &existing.file, |block| old.extend_from_slice(block))?;
+        each_block(sys, &existing.file, existing.size(), |block| old.extend_from_slice(block))?;
         if !matches!(self.expect, ExpectedContent::File(expected) if *expected == old) {
             return Err(InstallError::ChangedConcurrently);
         }
