@@ -48,6 +48,7 @@ mod parser;
 mod path_args;
 mod process_env;
 mod programs;
+mod remote_names;
 mod risky_words;
 mod rough_scan;
 mod safe_values;

@@ -166,6 +166,13 @@ pub(super) fn percent_decode(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+/// Returns the name of the folder that a command like `svn checkout` creates from a URL.
+pub(super) fn checkout_name(address: &str) -> Option<String> {
+    const SCHEMES: [&str; 6] = ["http", "https", "ssh", "git", "svn", "svn+ssh"];
+    let (scheme, _) = address.split_once("://")?;
+    SCHEMES.contains(&scheme).then(|| name_in_address(address)).flatten()
+}
+
 /// Returns the percent-decoded name of the file that a program may create from a URL: `https://h/o/r.git` → `r`.
 pub(super) fn name_in_address(text: &str) -> Option<String> {
     let (_, path) = text.split_once("://")?;

@@ -82,6 +82,8 @@ pub(super) enum NameGroup {
     AbbreviatesFlags,
     /// A program or subcommand whose last operand is its output. `docker cp` is written `docker:cp`.
     OutputLast,
+    /// A command that copies what is in a folder of another machine, and not the folder itself.
+    CopiesContent,
 }
 
 const GROUPS: &[(&str, NameGroup)] = &[
@@ -121,11 +123,16 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("reads-folders", NameGroup::ReadsFolders),
     ("abbreviates-flags", NameGroup::AbbreviatesFlags),
     ("output-last", NameGroup::OutputLast),
+    ("copies-content", NameGroup::CopiesContent),
 ];
 
 /// Whether a group contains a name.
 pub(super) fn contains(group: NameGroup, name: &str) -> bool {
     NAMES.groups.get(name).is_some_and(|groups| groups.contains(&group))
+        || NAMES
+            .patterns
+            .iter()
+            .any(|(it, pattern)| *it == group && wildcard::matches(pattern, name))
 }
 
 /// Whether a long flag is the beginning of a flag that names an output of this program.
@@ -180,6 +187,8 @@ pub(super) fn file_type(name: &str) -> Option<&'static [&'static str]> {
 struct NameTable {
     /// The groups that each name belongs to.
     groups: HashMap<&'static str, Vec<NameGroup>>,
+    /// The names that contain `*`, which stands for any text.
+    patterns: Vec<(NameGroup, &'static str)>,
     /// For `sudoedit`: `sudo`, because rules about `sudo` also apply to it.
     rule_aliases: HashMap<&'static str, &'static str>,
     /// For `hub`: `git`, because it takes the same subcommands and options.
@@ -238,6 +247,9 @@ impl NameTable {
         }
         let (_, group) = GROUPS.iter().find(|(name, _)| *name == keyword)?;
         for name in words {
+            if name.contains('*') {
+                self.patterns.push((*group, name));
+            }
             self.groups.entry(name).or_default().push(*group);
         }
         Some(())

@@ -8,9 +8,10 @@ use super::commands::basename;
 use super::names::{self, NameGroup};
 use super::path_args::paths_in;
 use super::programs;
+use super::remote_names::RemotePath;
 use super::state::ShellState;
 use super::walk::Walker;
-use super::{AccessKind, TreeFilter, Word};
+use super::{AccessKind, TreeFilter, Word, downloads};
 
 /// Records the values of flags that name an output, and the last operand of programs like `ffmpeg`.
 pub(super) fn record(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &ShellState) {
@@ -24,14 +25,43 @@ pub(super) fn record(walker: &mut Walker<'_>, words: &[Word], run: usize, state:
         let next = words.get(at + 1).filter(|next| !next.prefix().starts_with('-'));
         if is_output_flag(program, text) {
             next.into_iter().for_each(|value| record_output(walker, value, run, state));
-        } else if let Some(value) = attached_value(program, text) {
+        } else if let Some(value) = attached_value(program, text).filter(|it| !it.is_empty()) {
             record_output(walker, &Word::Literal(value.to_string()), run, state);
+        } else if attached_value(program, text).is_some() {
+            next.into_iter().for_each(|value| record_output(walker, value, run, state));
         }
     }
-    if is_in_group(NameGroup::OutputLast, words)
-        && let Some(last) = words.iter().skip(1).rfind(|word| !word.prefix().starts_with('-'))
-    {
-        record_output(walker, last, run, state);
+    if is_in_group(NameGroup::OutputLast, words) {
+        record_last_operand(walker, words, run, state);
+    }
+}
+
+/// Records that a program writes to its last operand. If that is a folder, files of other machines go into it under their
+/// own names.
+fn record_last_operand(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &ShellState) {
+    let mut operands: Vec<&Word> =
+        words.iter().skip(1).filter(|word| !word.prefix().starts_with('-')).collect();
+    let Some(to) = operands.pop() else { return };
+    record_output(walker, to, run, state);
+    let remotes: Vec<RemotePath<'_>> =
+        operands.into_iter().filter_map(RemotePath::of_container).collect();
+    // Uploads write nothing here.
+    let Some(folder) = to.literal().filter(|_| RemotePath::of(to).is_none()) else {
+        if let Some(name) = to.literal().and_then(downloads::checkout_name) {
+            record_output(walker, &Word::Literal(name), run, state);
+        }
+        return;
+    };
+    let copies_content = is_in_group(NameGroup::CopiesContent, words)
+        || words.iter().any(|word| word.literal() == Some("--recursive"));
+    for remote in remotes {
+        if let Some(name) = remote.name() {
+            let inside = format!("{}/{name}", folder.trim_end_matches('/'));
+            record_output(walker, &Word::Literal(inside), run, state);
+        }
+        if copies_content || remote.name().is_none() {
+            walker.record_access(to, AccessKind::WriteTree, state, Some(run));
+        }
     }
 }
 
@@ -47,14 +77,34 @@ fn record_read_folders(walker: &mut Walker<'_>, words: &[Word], run: usize, stat
     }
 }
 
-/// Whether a group contains a program, or one with its first arguments: `docker:build`.
+/// Whether a group contains a program, or one with its first arguments: `docker:build`. Flags between them do not count,
+/// nor do words after a flag, which may be its value.
 fn is_in_group(group: NameGroup, words: &[Word]) -> bool {
-    const MAX_WORDS: usize = 4;
-    let base = words.first().map_or("", |word| basename(word.shown()));
+    let is_flag = |at: usize| words[at].prefix().starts_with('-');
+    let no_flag = |at: &usize| !is_flag(*at);
+    let no_value = |at: &usize| !is_flag(*at) && !is_flag(*at - 1);
+    let contains = |names: &mut dyn Iterator<Item = usize>| {
+        let names = names.map(|at| words[at].shown());
+        names_command(group, words[0].shown(), names)
+    };
+    !words.is_empty()
+        && (contains(&mut (1..words.len()))
+            || contains(&mut (1..words.len()).filter(no_flag))
+            || contains(&mut (1..words.len()).filter(no_value)))
+}
+
+/// Whether a group contains a program, or one with its first arguments.
+fn names_command<'w>(
+    group: NameGroup,
+    program: &str,
+    arguments: impl Iterator<Item = &'w str>,
+) -> bool {
+    const MAX_ARGUMENTS: usize = 3;
+    let base = basename(program);
     let mut command = programs::table_name(base).unwrap_or(base).to_string();
     let mut found = names::contains(group, &command);
-    for word in words.iter().skip(1).take(MAX_WORDS - 1) {
-        command = format!("{command}:{}", word.shown());
+    for argument in arguments.take(MAX_ARGUMENTS) {
+        command = format!("{command}:{argument}");
         found |= names::contains(group, &command);
     }
     found
@@ -81,7 +131,8 @@ fn is_output_flag(program: &str, flag: &str) -> bool {
         || names::may_abbreviate_output(program, flag)
 }
 
-/// Returns the value in the same word as its flag: `out` in `--output=out` and `-oout`.
+/// Returns the value in the same word as its flag: `out` in `--output=out`, `-oout` and `-xoout`. If it is empty, it is
+/// the next word.
 fn attached_value<'t>(program: &str, text: &'t str) -> Option<&'t str> {
     let is_output = |flag: &str| is_output_flag(program, flag);
     if let Some((flag, value)) = text.split_once('=')
@@ -89,6 +140,10 @@ fn attached_value<'t>(program: &str, text: &'t str) -> Option<&'t str> {
     {
         return Some(value);
     }
-    let (flag, value) = text.split_at_checked(2)?;
-    (!text.starts_with("--") && !value.is_empty() && is_output(flag)).then_some(value)
+    let letters = text.char_indices().skip(1).take_while(|(_, c)| c.is_ascii_alphabetic());
+    let is_cluster = !text.starts_with("--");
+    letters
+        .filter(|_| is_cluster)
+        .find(|(_, letter)| is_output(&format!("-{letter}")))
+        .map(|(at, _)| &text[at + 1..])
 }

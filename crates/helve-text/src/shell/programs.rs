@@ -249,6 +249,8 @@ pub(super) struct ProgramTraits {
     pub(super) exclusions_first: bool,
     /// Copies a repository, which may be a local directory.
     pub(super) clones: bool,
+    /// Operands like `host:path` are files of other machines.
+    pub(super) copies_from_hosts: bool,
     /// Prints paths of files below its operands, or below the working directory.
     pub(super) lists_paths: bool,
     /// Prints its operands, like `echo`.
@@ -553,6 +555,7 @@ impl ProgramTraits {
             "skips-links" => &mut self.skips_links,
             "exclusions-first" => &mut self.exclusions_first,
             "clones" => &mut self.clones,
+            "copies-from-hosts" => &mut self.copies_from_hosts,
             "lists-paths" => &mut self.lists_paths,
             "prints-operands" => &mut self.prints_operands,
             "names-from-input" => &mut self.names_from_input,

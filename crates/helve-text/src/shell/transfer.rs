@@ -4,9 +4,10 @@ use super::arg_role::ArgRole;
 use super::args::{Argument, ParsedArgs};
 use super::commands::Invocation;
 use super::names::{self, NameGroup};
+use super::remote_names::RemotePath;
 use super::state::{ShellState, join_path};
 use super::walk::{Walker, unknown};
-use super::{AccessKind, DynamicKind, FileTarget, Transfer, Word, downloads, fragments};
+use super::{AccessKind, DynamicKind, FileTarget, Transfer, Word, downloads, fragments, outputs};
 
 /// Flags whose value is the destination directory.
 const DIR_FLAGS: &[&str] = &["-t", "--target-directory"];
@@ -35,9 +36,11 @@ pub(super) fn record(
     paths.dedup_by_key(|it| it.word);
     let mut operands: Vec<&Word> = paths.iter().map(|it| &it.value).collect();
     let current_dir = Word::Literal(".".into());
+    let copies_from_hosts = args.spec.traits.copies_from_hosts;
     let to = match destination_flag(args) {
         Some(dir) => &dir.value,
         None if base == "ln" && operands.len() == 1 => &current_dir,
+        None if copies_from_hosts && is_single_remote(&operands) => &current_dir,
         None => match operands.pop() {
             Some(last_operand) => last_operand,
             None => return,
@@ -55,7 +58,19 @@ pub(super) fn record(
     };
     let is_hard_link = base == "ln" && !args.has_any(&["-s", "--symbolic"])
         || base == "cp" && args.has_any(&["-l", "--link"]);
+    let keeps_paths = keeps_paths(base, args);
     for from in operands {
+        let remote = RemotePath::of(from).filter(|_| copies_from_hosts);
+        if let Some(remote) = remote {
+            let name = if keeps_paths { remote.path() } else { remote.name() };
+            let recursive = mode.is_recursive;
+            record_remote_copy(walker, (name, to), recursive, call, state);
+            continue;
+        }
+        if keeps_paths {
+            record_copy_with_path(walker, (from, to), mode, call, state);
+            continue;
+        }
         add_transfer(walker, from, to, state, mode);
         for found in found_names(walker, from, state) {
             add_transfer(walker, &found, to, state, TransferMode { is_found: true, ..mode });
@@ -66,6 +81,80 @@ pub(super) fn record(
             walker.record_access(from, kind, state, Some(call.run));
         }
     }
+}
+
+/// Whether the only operand is a file of another machine, which goes into the working directory: `sftp host:x`.
+fn is_single_remote(operands: &[&Word]) -> bool {
+    matches!(operands, [operand] if RemotePath::of(operand).is_some())
+}
+
+/// Whether a file goes into the destination under its whole path: `cp --parents a/b d` writes `d/a/b`.
+fn keeps_paths(base: &str, args: &ParsedArgs) -> bool {
+    match base {
+        "cp" => args.has_any(&["--parents"]),
+        "rsync" => args.has_any(&["-R", "--relative"]),
+        _ => false,
+    }
+}
+
+/// Records a copy from another machine. If its name is unknown, everything in the destination may be overwritten.
+fn record_remote_copy(
+    walker: &mut Walker<'_>,
+    (name, to): (Option<&str>, &Word),
+    is_recursive: bool,
+    call: &Invocation<'_>,
+    state: &ShellState,
+) {
+    // Uploads and copies between other machines write nothing here.
+    if RemotePath::of(to).is_some() {
+        return;
+    }
+    let run = Some(call.run);
+    let (Some(name), Some(folder)) = (name, to.literal()) else {
+        walker.record_access(to, AccessKind::WriteTree, state, run);
+        return outputs::record_output(walker, to, call.run, state);
+    };
+    let inside = Word::Literal(path_inside(folder, name));
+    // The name counts only if the destination is a folder.
+    let from = Word::Literal(format!("host:/{name}"));
+    add_transfer(walker, &from, to, state, TransferMode::default());
+    if name.contains('/') {
+        walker.record_access(&inside, AccessKind::Write, state, run);
+    }
+    if is_recursive {
+        walker.record_access(&inside, AccessKind::WriteTree, state, run);
+        outputs::record_output(walker, &inside, call.run, state);
+    }
+}
+
+/// Records a copy to `to/from`.
+fn record_copy_with_path(
+    walker: &mut Walker<'_>,
+    (from, to): (&Word, &Word),
+    mode: TransferMode,
+    call: &Invocation<'_>,
+    state: &ShellState,
+) {
+    let Some(folder) = to.literal() else {
+        return add_transfer(walker, from, to, state, mode);
+    };
+    let inside = match from {
+        Word::Literal(path) => Word::Literal(path_inside(folder, path)),
+        Word::Glob(pattern) => Word::Glob(path_inside(&fragments::escape(folder), pattern)),
+        Word::Dynamic(dynamic) => unknown(&dynamic.shown),
+    };
+    let kind = if mode.is_recursive { AccessKind::WriteTree } else { AccessKind::Write };
+    walker.record_access(&inside, kind, state, Some(call.run));
+    if mode.is_recursive {
+        outputs::record_output(walker, &inside, call.run, state);
+    }
+    add_transfer(walker, from, &inside, state, TransferMode { copies_entries: true, ..mode });
+}
+
+/// Returns the path of a file in a folder. In the source of a copy, only what follows `/./` counts.
+fn path_inside(folder: &str, path: &str) -> String {
+    let path = path.rsplit_once("/./").map_or(path, |(_, path)| path);
+    format!("{}/{}", folder.trim_end_matches('/'), path.trim_start_matches('/'))
 }
 
 /// Returns globs for the files that a word from `find` may stand for. Files deeper than the globs reach are not among
@@ -113,7 +202,7 @@ fn destination_flag(args: &ParsedArgs) -> Option<&Argument> {
 }
 
 /// How a program copies, moves or links files.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct TransferMode {
     /// Creates a symbolic link whose target is the source as written.
     symbolic: bool,
