@@ -1002,7 +1002,7 @@ fn dangerous_arguments_are_risks() {
             read /w/app/a.py
             passed /w/app/1
             passed /w/app/x
-            write /w/app/v
+            write tree /w/app/v
         "#]],
     );
     check(
