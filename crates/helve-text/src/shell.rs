@@ -21,6 +21,7 @@ mod command_effects;
 mod command_output;
 mod commands;
 mod cross_check;
+mod diffs;
 mod dollar;
 mod downloads;
 mod effects;

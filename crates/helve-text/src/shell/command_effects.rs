@@ -6,8 +6,8 @@ use super::commands::Invocation;
 use super::state::ShellState;
 use super::walk::{Walker, unknown};
 use super::{
-    AccessKind, Word, WordRole, arg_effects, downloads, path_args, risky_words, tracked_files,
-    tree_filter,
+    AccessKind, Word, WordRole, arg_effects, diffs, downloads, path_args, risky_words,
+    tracked_files, tree_filter,
 };
 
 /// Records the effects of a known program.
@@ -37,6 +37,7 @@ pub(super) fn apply(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Shel
     record_working_dir(walker, call, state);
     tracked_files::record(walker, call, state);
     record_changed_operands(walker, call, state);
+    diffs::record(walker, call, state);
     risky_words::record(walker, call, state);
     let is_code = |it: &Argument| {
         matches!(

@@ -249,6 +249,8 @@ pub(super) struct ProgramTraits {
     pub(super) exclusions_first: bool,
     /// Copies a repository, which may be a local directory.
     pub(super) clones: bool,
+    /// Changes the files that a diff names.
+    pub(super) applies_diffs: bool,
     /// Operands like `host:path` are files of other machines.
     pub(super) copies_from_hosts: bool,
     /// Prints paths of files below its operands, or below the working directory.
@@ -555,6 +557,7 @@ impl ProgramTraits {
             "skips-links" => &mut self.skips_links,
             "exclusions-first" => &mut self.exclusions_first,
             "clones" => &mut self.clones,
+            "applies-diffs" => &mut self.applies_diffs,
             "copies-from-hosts" => &mut self.copies_from_hosts,
             "lists-paths" => &mut self.lists_paths,
             "prints-operands" => &mut self.prints_operands,
