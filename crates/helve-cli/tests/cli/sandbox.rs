@@ -451,7 +451,7 @@ fn denied_files_of_the_main_worktree_and_of_paths_that_lead_out_are_hidden() {
 #[test]
 fn what_git_settings_name_is_protected() {
     // Settings, and files that no command may write then.
-    let cases: [(&str, &[&str]); 17] = [
+    let cases: [(&str, &[&str]); 23] = [
         (
             "git config include.path ../ci/one; printf '[include]\npath = two\n' > ci/one; printf '[include]\npath = three\n' > ci/two",
             &["ci/one", "ci/two", "ci/three"],
@@ -490,15 +490,33 @@ fn what_git_settings_name_is_protected() {
             &["tools/ssh", "ci/alias.sh", "tools/ed", "ci/attributes"],
         ),
         ("ln -s ../../real/check .git/hooks/pre-push; touch real/check", &["real/check"]),
+        ("git config core.fsmonitor '\"./tools/a b\" x'", &["tools/a b"]),
+        (
+            "touch tools/one tools/two; git config alias.x '!cd tools&&./new;sh one|cat' ; git config alias.y '!f() { sh tools/two; }; f'",
+            &["tools/new", "tools/one", "tools/two"],
+        ),
+        ("git config alias.x '!cd tools && sh ./deep/new.sh'", &["tools/deep/new.sh"]),
+        (
+            "git -c user.name=x -c user.email=x commit -q --allow-empty -m x; git worktree add -q tree; git config core.hooksPath hooks",
+            &["hooks/pre-commit", "tree/hooks/pre-commit"],
+        ),
+        (
+            "git -c user.name=x -c user.email=x commit -q --allow-empty -m x; git config extensions.worktreeConfig true; git worktree add -q tree; git -C tree config --worktree core.hooksPath own",
+            &["tree/own/pre-commit"],
+        ),
+        (
+            "mkdir tree; git config core.worktree ../tree; git config core.hooksPath hooks",
+            &["tree/hooks/pre-commit"],
+        ),
     ];
     for_each_user(|stage| {
         stage.configure(r#"{"sandbox": {"mode": "workspace-write", "writable": ["BASE/shared"]}}"#);
         for (settings, protected) in cases {
             let base = stage.stage.path("").display().to_string();
             let settings = settings.replace("BASE", base.trim_end_matches('/'));
-            stage.prepare(&format!("rm -rf .git ci tools real link new nohooks global src/new ../shared ../home/.gitconfig; mkdir -p ci tools/hooks real ../shared; git init -q .; mkdir -p .git/hooks; touch other; {settings}"));
+            stage.prepare(&format!("rm -rf .git ci tools real link new tree hooks nohooks global src/new ../shared ../home/.gitconfig; mkdir -p ci tools/hooks real ../shared; git init -q .; mkdir -p .git/hooks; touch other; {settings}"));
             let writes = protected.iter().map(|path| {
-                format!("mkdir -p $(dirname {path}) 2>/dev/null; echo '[x]' >> {path} && echo wrote {path}; mv -T other {path} 2>/dev/null && echo moved {path}; ")
+                format!("mkdir -p \"$(dirname '{path}')\" 2>/dev/null; echo '[x]' >> '{path}' && echo wrote {path}; mv -T other '{path}' 2>/dev/null && echo moved {path}; ")
             });
             let links = protected.iter().filter(|path| path.ends_with("link"));
             let replace_link = |path| format!("rm -f {path}; mkdir {path} && echo replaced; ");

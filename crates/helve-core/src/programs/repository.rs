@@ -122,11 +122,7 @@ pub(super) async fn other_worktrees(session: &Session) -> Vec<PathBuf> {
     if repository.common != repository.git_dir && common.ends_with(".git") {
         trees.extend(common.parent().map(Path::to_path_buf));
     }
-    let entries = repository.common.join("worktrees");
-    for name in scan.list_names(&entries).await.names.into_iter().take(MAX_WORKTREES) {
-        let dot_git = scan.read_path(&entries.join(name).join("gitdir"), b"").await;
-        trees.extend(dot_git.and_then(|path| path.parent().map(Path::to_path_buf)));
-    }
+    trees.extend(scan.linked_worktrees(&repository.common).await.into_iter().map(|it| it.tree));
     let mut others = Vec::new();
     for tree in trees {
         if let Some(tree) = scan.real_path(&tree).await
@@ -277,6 +273,19 @@ impl RepositoryScan<'_> {
         // Recent versions of git refuse a bare repository that the command does not name; older ones use it.
         let is_bare = self.file_kind(&folder.join("HEAD")).await == Some(FileKind::File);
         is_bare.then(|| folder.to_path_buf())
+    }
+
+    /// Returns the linked worktrees that a git folder lists.
+    async fn linked_worktrees(&self, common: &Path) -> Vec<Repository> {
+        let entries = common.join("worktrees");
+        let mut worktrees = Vec::new();
+        for name in self.list_names(&entries).await.names.into_iter().take(MAX_WORKTREES) {
+            let git_dir = entries.join(name);
+            let Some(dot_git) = self.read_path(&git_dir.join("gitdir"), b"").await else { continue };
+            let Some(tree) = git_dir.join(dot_git).parent().map(Path::to_path_buf) else { continue };
+            worktrees.push(Repository { git_dir, common: common.to_path_buf(), tree });
+        }
+        worktrees
     }
 
     /// Reads the path in one of git's files, after `prefix`. Like git, takes the bytes as they are.

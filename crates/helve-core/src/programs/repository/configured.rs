@@ -7,17 +7,18 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use helve_text::git_config::{self, GitSetting};
+use helve_text::shell::{self, FileTarget, ShellContext, ShellLanguage};
 
 use super::git_programs::{self, GitCommandKind};
-use super::{MAX_CONFIG, RepositoryScan};
+use super::{MAX_CONFIG, Repository, RepositoryScan};
 use crate::files;
 use crate::machine::{FileKind, MachineError, Place};
 use crate::session::Session;
 
 /// Maximum number of settings files that are read.
 const MAX_SETTINGS_FILES: usize = 64;
-/// Maximum number of words of a command that are looked up.
-const MAX_WORDS: usize = 16;
+/// Maximum number of paths in a command that are looked up.
+const MAX_PATHS: usize = 64;
 /// Maximum number of symbolic links in a path, as in the kernel.
 const MAX_LINKS: usize = 40;
 
@@ -49,19 +50,20 @@ pub(in crate::programs) async fn configured_paths(
         let mut files: Vec<PathBuf> = vec!["/etc/gitconfig".into()];
         let user_files = [".config/git/config", ".gitconfig"];
         files.extend(home.into_iter().flat_map(|home| user_files.map(|name| home.join(name))));
-        let repositories = search.scan.repositories(folder).await;
-        let mut trees = vec![folder.clone()];
-        for repository in repositories {
-            trees.push(repository.tree);
-            for git_dir in [&repository.common, &repository.git_dir] {
+        let mut worktrees = search.scan.repositories(folder).await;
+        for common in worktrees.iter().map(|it| it.common.clone()).collect::<BTreeSet<_>>() {
+            search.protect_link_targets(&common.join("hooks")).await;
+            files.extend(["config", "config.worktree"].map(|name| common.join(name)));
+            worktrees.extend(search.scan.linked_worktrees(&common).await);
+        }
+        for worktree in &worktrees {
+            for git_dir in [&worktree.common, &worktree.git_dir] {
                 search.git_folders.insert(git_dir.clone());
             }
-            search.protect_link_targets(&repository.common.join("hooks")).await;
-            files.push(repository.common.join("config"));
-            files.push(repository.git_dir.join("config.worktree"));
+            files.push(worktree.git_dir.join("config.worktree"));
         }
-        trees.dedup();
-        search.follow(files, &trees).await?;
+        let settings = search.follow(files).await?;
+        search.protect_settings(&settings, folder, &worktrees).await;
     }
     Ok(search.found)
 }
@@ -75,6 +77,13 @@ struct SettingsSearch<'s> {
     found: ConfiguredPaths,
 }
 
+/// A path in a command.
+struct NamedPath {
+    path: PathBuf,
+    /// Whether it is the path of a program or script, which may be created later.
+    is_code: bool,
+}
+
 /// What a settings file contains.
 enum Settings {
     Missing,
@@ -84,10 +93,10 @@ enum Settings {
 }
 
 impl SettingsSearch<'_> {
-    /// Reads settings files and the files that they include. `trees` are the folders that relative paths may start
-    /// from.
-    async fn follow(&mut self, files: Vec<PathBuf>, trees: &[PathBuf]) -> Result<(), String> {
+    /// Reads settings files and the files that they include. Returns the other settings.
+    async fn follow(&mut self, files: Vec<PathBuf>) -> Result<Vec<GitSetting>, String> {
         let mut pending = files;
+        let mut others = Vec::new();
         self.visited.clear();
         while let Some(file) = pending.pop() {
             if !self.visited.insert(file.clone()) {
@@ -110,7 +119,7 @@ impl SettingsSearch<'_> {
                 ));
             }
             let folder = file.parent().unwrap_or(Path::new("/"));
-            for setting in &settings {
+            for setting in settings {
                 let key = setting.key.as_str();
                 let is_include = key == "include.path"
                     || key.starts_with("includeif.") && key.ends_with(".path");
@@ -118,14 +127,31 @@ impl SettingsSearch<'_> {
                     let Some(path) = self.expand(&setting.value, folder) else { continue };
                     self.protect(&path).await;
                     pending.push(path);
-                    continue;
-                }
-                for tree in trees {
-                    self.protect_setting(setting, tree).await;
+                } else {
+                    others.push(setting);
                 }
             }
         }
-        Ok(())
+        Ok(others)
+    }
+
+    /// Protects what settings name. Relative paths start from the working tree in which git runs, so from each of them.
+    async fn protect_settings(
+        &mut self,
+        settings: &[GitSetting],
+        folder: &Path,
+        worktrees: &[Repository],
+    ) {
+        let mut trees = BTreeSet::from([folder.to_path_buf()]);
+        trees.extend(worktrees.iter().map(|it| it.tree.clone()));
+        for setting in settings.iter().filter(|setting| setting.key == "core.worktree") {
+            trees.extend(worktrees.iter().map(|it| it.git_dir.join(&setting.value)));
+        }
+        for tree in &trees {
+            for setting in settings {
+                self.protect_setting(setting, tree).await;
+            }
+        }
     }
 
     async fn read(&self, file: &Path) -> Settings {
@@ -166,38 +192,66 @@ impl SettingsSearch<'_> {
                 self.protect(&path).await;
             }
             _ if git_programs::may_name_program(setting) => {
-                self.protect_words(&setting.value, tree).await;
+                self.protect_command(&setting.value, tree).await;
             }
             _ => {}
         }
     }
 
-    /// Protects the files that a command names: its program if it is a path, and existing files among its other words.
-    async fn protect_words(&mut self, command: &str, tree: &Path) {
+    /// Protects the files that a command names: programs and scripts by their paths, and other files that exist.
+    async fn protect_command(&mut self, command: &str, tree: &Path) {
         let command = command.trim_start().trim_start_matches('!');
-        let words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', ';']));
-        for (number, word) in words.take(MAX_WORDS).enumerate() {
-            let is_program = number == 0;
-            // The arguments of git are paths that it works on.
-            if is_program && word == "git" {
-                return;
-            }
-            let is_path = word.contains('/') && !word.contains("://");
-            if word.is_empty() || word.starts_with('-') || is_program && !is_path {
-                continue;
-            }
-            let Some(path) = self.expand(word, tree) else { continue };
+        for NamedPath { path, is_code } in self.paths_in(command, tree) {
             let kind = files::look_up(self.scan.session, &path).await.map(|path| path.kind());
             let is_named = match kind {
                 Ok(Some(FileKind::Folder)) => false,
                 Ok(Some(_)) => true,
                 // A program that may be created later, or is in a folder that cannot be entered.
-                Ok(None) | Err(_) => is_program,
+                Ok(None) | Err(_) => is_code,
             };
             if is_named {
                 self.protect(&path).await;
             }
         }
+    }
+
+    /// Returns the paths in a command that git runs with a shell in `tree`.
+    fn paths_in(&self, command: &str, tree: &Path) -> Vec<NamedPath> {
+        let context = ShellContext {
+            cwd: tree.display().to_string(),
+            home: self.home.map(|home| home.display().to_string()),
+            language: ShellLanguage::Posix,
+            ..ShellContext::default()
+        };
+        let script = shell::analyze(command, &context);
+        // The arguments of git are paths that it works on.
+        let is_git = |run: usize| {
+            let program = script.runs.get(run).and_then(|run| run.words.first()?.literal());
+            program == Some("git")
+        };
+        let mut paths: Vec<NamedPath> = Vec::new();
+        for code in script.runs.iter().flat_map(|run| &run.code_paths) {
+            let code = code.paths.iter().map(|path| NamedPath { path: path.into(), is_code: true });
+            paths.extend(code);
+        }
+        for access in script.accesses.iter().filter(|it| !it.run.is_some_and(is_git)) {
+            if let FileTarget::Path(path) = &access.target {
+                paths.push(NamedPath { path: path.into(), is_code: false });
+            }
+        }
+        // Not every command is understood, and git starts some of them without a shell.
+        let words = command.split_whitespace().map(|word| word.trim_matches(['"', '\'', ';']));
+        let is_git_command = command.split_whitespace().next() == Some("git");
+        for (number, word) in words.enumerate().take_while(|_| !is_git_command) {
+            let is_code = number == 0;
+            let is_path = word.contains('/') && !word.contains("://");
+            if word.is_empty() || word.starts_with('-') || is_code && !is_path {
+                continue;
+            }
+            paths.extend(self.expand(word, tree).map(|path| NamedPath { path, is_code }));
+        }
+        paths.truncate(MAX_PATHS);
+        paths
     }
 
     /// Protects what symbolic links with the names of hooks lead to.
