@@ -17,6 +17,7 @@ mod awk;
 mod braces;
 mod bracket;
 mod builtins;
+mod code_commands;
 mod command_effects;
 mod command_output;
 mod commands;

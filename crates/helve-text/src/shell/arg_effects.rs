@@ -8,8 +8,8 @@ use super::state::{ShellState, join_path, union_dirs};
 use super::walk::{Walker, unknown};
 use super::{
     AccessKind, DoubtKind, DynamicKind, LinkHandling, RiskKind, TreeFilter, TreeListing, Word,
-    WordRole, awk, builtins, command_output, file_patterns, jq, outputs, path_args, process_env,
-    programs, safe_values, sed, test_command, tracked_files, transfer, tree_filter,
+    WordRole, awk, builtins, code_commands, command_output, file_patterns, jq, outputs, path_args,
+    process_env, programs, safe_values, sed, test_command, tracked_files, transfer, tree_filter,
 };
 
 /// Selects all files below a directory except symbolic links: a move or a clone does not follow them.
@@ -293,6 +293,10 @@ fn record_write(
     argument: &Argument,
     state: &mut ShellState,
 ) {
+    let is_flag = argument.flag.is_some();
+    if is_flag && code_commands::record_piped(walker, &argument.value, call.run, state) {
+        return;
+    }
     let is_dry_run = call.args.is_dry_run();
     let has_tree = argument.flag.is_none() || call.args.spec.traits.write_tree;
     let kind = match (is_dry_run, call.args.writes_tree() && has_tree) {

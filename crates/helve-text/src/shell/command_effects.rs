@@ -6,7 +6,7 @@ use super::commands::Invocation;
 use super::state::ShellState;
 use super::walk::{Walker, unknown};
 use super::{
-    AccessKind, Word, WordRole, arg_effects, diffs, downloads, path_args, risky_words,
+    AccessKind, Word, WordRole, arg_effects, code_commands, diffs, downloads, path_args, risky_words,
     tracked_files, tree_filter,
 };
 
@@ -64,6 +64,22 @@ pub(super) fn apply(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Shel
     };
     if runs_input || args.arguments.iter().any(is_input) {
         path_args::record_paths_in_input(walker, call, state);
+    }
+    record_commands_in_code(walker, call, runs_input, state);
+}
+
+/// Records the commands and files in code that a program gets as an argument or as its standard input.
+fn record_commands_in_code(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    runs_input: bool,
+    state: &ShellState,
+) {
+    let is_code = |it: &&Argument| matches!(it.role, ArgRole::Code | ArgRole::Sql);
+    let arguments = call.args.arguments.iter().filter(is_code).map(|it| it.value.prefix());
+    let input = if runs_input { call.known_input() } else { Vec::new() };
+    for code in arguments.chain(input) {
+        code_commands::record(walker, (call.args.spec, code), call.run, state);
     }
 }
 

@@ -8,8 +8,8 @@ use super::state::{ShellState, join_path};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
     AccessKind, Approval, Doubt, DoubtKind, FileTarget, Risk, RiskKind, ShellLanguage, Word,
-    arg_effects, builtins, command_effects, find, only_reads, outputs, path_args, programs,
-    rough_scan, shells, transfer, wrappers,
+    arg_effects, builtins, code_commands, command_effects, find, only_reads, outputs, path_args,
+    programs, rough_scan, shells, transfer, wrappers,
 };
 
 /// A command of a known program, with its parsed arguments and its standard input.
@@ -157,6 +157,10 @@ impl Walker<'_> {
                     self.record_find_results(AccessKind::PassedToUnknown, Some(run));
                 }
                 wrappers::guess_inner_command(self, &line.words, run, state);
+                let arguments = line.words[1..].iter().map(Word::prefix);
+                for code in arguments.chain(known_input(stdin)) {
+                    code_commands::record(self, (parsed.spec, code), run, state);
+                }
             }
             Some(parsed) => {
                 return self.record_known_program(&name, line, &parsed, state, stdin);

@@ -33,7 +33,7 @@ pub(super) struct KnownOutput {
     pub(super) selected_files: Vec<Word>,
     /// Printed words that may be names of files.
     pub(super) mentioned: Vec<Word>,
-    /// The text of a here-document that the command may print.
+    /// The text of a here-document, or the arguments, that the command may print.
     pub(super) printed_text: Option<String>,
     /// Index in `Walker::listings`. Set if the output consists of names of files below known directories.
     pub(super) listing: Option<usize>,
@@ -50,14 +50,16 @@ impl KnownOutput {
     /// Describes the output of a program that prints its arguments, like `echo`.
     pub(super) fn mentioning(words: &[Word]) -> Self {
         const MAX_WORDS: usize = 64;
-        let texts = words.iter().skip(1).filter_map(Word::literal);
-        let names = texts.flat_map(str::split_whitespace).take(MAX_WORDS);
+        let texts: Vec<&str> = words.iter().skip(1).filter_map(Word::literal).collect();
+        let names = texts.iter().flat_map(|it| it.split_whitespace()).take(MAX_WORDS);
+        let printed: Vec<&str> =
+            texts.iter().copied().skip_while(|it| it.starts_with('-')).collect();
         Self {
             excludes_links: false,
             nul_separated: false,
             selected_files: Vec::new(),
             mentioned: names.map(|it| Word::Literal(it.to_string())).collect(),
-            printed_text: None,
+            printed_text: (!printed.is_empty()).then(|| printed.join(" ")),
             listing: None,
             search: FindSearch::default(),
         }

@@ -4,6 +4,7 @@
 //! Only rules that deny changing such a file count, so a flag that means something else to a program does no harm: its
 //! value would have to be the path of a denied file.
 
+use super::code_commands;
 use super::commands::basename;
 use super::names::{self, NameGroup};
 use super::path_args::paths_in;
@@ -110,8 +111,11 @@ fn names_command<'w>(
     found
 }
 
-/// Records a file or folder that is written to.
+/// Records a file or folder that is written to. A value that begins with `|` is a command instead.
 pub(super) fn record_output(walker: &mut Walker<'_>, value: &Word, run: usize, state: &ShellState) {
+    if code_commands::record_piped(walker, value, run, state) {
+        return;
+    }
     walker.record_access(value, AccessKind::FlagOutput, state, Some(run));
     // The value may have a kind before the path, as in `html:out`.
     for path in value.literal().map(paths_in).unwrap_or_default() {

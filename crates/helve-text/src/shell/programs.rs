@@ -134,6 +134,14 @@ pub(super) struct ProgramSpec {
     pub(super) lists_paths_with: Vec<&'static str>,
     /// Flags with which a program that lists paths prints something else.
     pub(super) prints_else_with: Vec<&'static str>,
+    /// Words in code of the program after which text for a shell follows, like `\!` of `psql`.
+    pub(super) shell_after: Vec<&'static str>,
+    /// Words in code of the program after which text for a shell may follow, like `system`.
+    pub(super) may_run_after: Vec<&'static str>,
+    /// Words in code of the program after which a file follows that is read.
+    pub(super) reads_after: Vec<&'static str>,
+    /// Words in code of the program after which a file follows that is written.
+    pub(super) writes_after: Vec<&'static str>,
     /// Names that stand for the environment in the language of the program, like `ENVIRON` in awk.
     pub(super) secret_words: Vec<&'static str>,
     /// Texts that no word should contain.
@@ -446,6 +454,10 @@ impl ProgramSpec {
             "passes-lines" => &mut self.passes_lines,
             "lists-paths-with" => &mut self.lists_paths_with,
             "prints-else-with" => &mut self.prints_else_with,
+            "shell-after" => &mut self.shell_after,
+            "may-run-after" => &mut self.may_run_after,
+            "reads-after" => &mut self.reads_after,
+            "writes-after" => &mut self.writes_after,
             "secret-words" => &mut self.secret_words,
             "forbidden" => &mut self.forbidden,
             "literal-value" => &mut self.literal_value,

@@ -40,10 +40,32 @@ fn is_numeric_variable((name, value): (&str, &str)) -> bool {
 
 /// Whether SQL only accesses the database, and runs no commands in the client or on the server's machine.
 pub(super) fn is_safe_query(text: &str) -> bool {
-    const UNSAFE_WORDS: &[&str] =
-        &["program", "system", "source", "outfile", "infile", "load", "copy", "pager", "edit"];
+    const UNSAFE_WORDS: &[&str] = &[
+        "program",
+        "system",
+        "source",
+        "outfile",
+        "infile",
+        "load",
+        "copy",
+        "pager",
+        "edit",
+        "dumpfile",
+        "readfile",
+        "writefile",
+        "pg_read_",
+        "pg_ls_",
+        "lo_import",
+        "lo_export",
+        "attach ",
+        "vacuum",
+    ];
     let lower = text.to_lowercase();
-    !lower.contains(['\\', '!']) && !UNSAFE_WORDS.iter().any(|word| lower.contains(word))
+    let has_command =
+        |it: &str| it.trim_start().starts_with('.') || it.trim_start().starts_with("tee");
+    !lower.contains(['\\', '!'])
+        && !lower.split(['\n', ';']).any(has_command)
+        && !UNSAFE_WORDS.iter().any(|word| lower.contains(word))
 }
 
 /// Whether a word is a network address that `curl` cannot treat as a file.
