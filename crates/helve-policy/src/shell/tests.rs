@@ -445,7 +445,7 @@ fn the_last_matching_rule_decides_and_risky_words_must_be_spelled_out() {
         (&[("node -e *", Allow)], "node -p 1", Ask),
         (&[("perl -ne *", Allow)], "perl -ne 'print if /a/' a.txt", Allow),
         (&[("perl *", Allow)], "perl -ne 'print if /a/' a.txt", Ask),
-        (&[("python3 -c *", Allow), ("rm *", Deny)], "python3 -c 'system(\"rm x\")'", Ask),
+        (&[("python3 -c *", Allow), ("rm *", Deny)], "python3 -c 'system(\"rm x\")'", Deny),
         (&[("awk *", Allow)], "awk '{print > \"f\"}' a.txt", Ask),
         (&[("export *", Allow)], "export FOO=bar", Allow),
         (&[("export *", Allow)], "export FOO=bar BAZ='a b'", Allow),
