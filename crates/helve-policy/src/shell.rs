@@ -290,7 +290,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
         let Some(target) = self.expand(&access.target) else {
             return self.add_unclear(access.kind, shown, Unclear::Target);
         };
-        if access.kind == AccessKind::PassedToUnknown && self.is_label_or_query(shown) {
+        let is_passed = is_passed(access.kind);
+        if is_passed && self.is_label_or_query(shown) {
             return;
         }
         for part in &target.outside_folder_parts {
@@ -366,6 +367,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::Read
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
+            | AccessKind::NamedInCode
             | AccessKind::ReadTree
             | AccessKind::MaybeReadTree
             | AccessKind::MaybeChangeBelow
@@ -377,6 +379,13 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::Mentioned => "bash",
         };
         self.push(Part::new(permission, shown).matched_by(MatchBy::Unclear(why)));
+    }
+
+    /// Whether the folder of a file exists. The root does not count.
+    fn folder_exists(&self, target: &FileTarget) -> bool {
+        let FileTarget::Path(path) = target else { return true };
+        let folder = path.trim_end_matches('/').rsplit_once('/').map_or("", |(folder, _)| folder);
+        folder.contains(|c| c != '/') && self.facts.resolve(folder).is_none_or(|it| it.exists)
     }
 
     fn is_nonempty_folder(&self, target: &FileTarget) -> bool {
@@ -422,8 +431,16 @@ impl<F: FileFacts> PartCollector<'_, F> {
 
     /// Adds the parts for one path of an access.
     fn add_path(&mut self, access: &FileAccess, path: &PathFacts) {
-        if matches!(access.kind, AccessKind::PassedToUnknown | AccessKind::MaybeChangeBelow) {
+        let is_passed = is_passed(access.kind);
+        if is_passed || access.kind == AccessKind::MaybeChangeBelow {
             self.add_possible_changes(access, path);
+        }
+        if access.kind == AccessKind::NamedInCode
+            && path.outside.is_some()
+            && !path.exists
+            && !self.folder_exists(&access.target)
+        {
+            return;
         }
         // `MaybeReadTree` is git reading the repository around a folder, which may be outside the root. That needs no
         // part.
@@ -444,12 +461,12 @@ impl<F: FileFacts> PartCollector<'_, F> {
             AccessKind::Write | AccessKind::WriteTree | AccessKind::MaybeWrite => "edit",
             AccessKind::MaybeWriteTree if path.exists || path.outside.is_some() => "edit",
             // An unknown program may write to a protected file that it is given.
-            AccessKind::PassedToUnknown
+            AccessKind::PassedToUnknown | AccessKind::NamedInCode
                 if path.subjects.iter().any(|it| builtin::is_protected(it)) =>
             {
                 "edit"
             }
-            AccessKind::MaybeRead | AccessKind::PassedToUnknown
+            AccessKind::MaybeRead | AccessKind::PassedToUnknown | AccessKind::NamedInCode
                 if path.exists || path.outside.is_some() =>
             {
                 "read"
@@ -463,6 +480,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             }
             AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
+            | AccessKind::NamedInCode
             | AccessKind::MaybeWriteTree
             | AccessKind::MaybeReadTree
             | AccessKind::MaybeChangeBelow
@@ -473,7 +491,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::FlagOutput
             | AccessKind::Mentioned => return,
         };
-        if access.kind == AccessKind::PassedToUnknown && self.is_nonempty_folder(&access.target) {
+        if is_passed && self.is_nonempty_folder(&access.target) {
             // An unknown program may read everything in a folder that it is given.
             self.add_folder_content(access, path);
         }
@@ -484,6 +502,11 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
         self.push(part.remember_exactly());
     }
+}
+
+/// Whether it is unknown what happens to the file.
+fn is_passed(kind: AccessKind) -> bool {
+    matches!(kind, AccessKind::PassedToUnknown | AccessKind::NamedInCode)
 }
 
 /// Returns the subject that means everything below a folder: the folder's subject with a final slash.

@@ -428,6 +428,9 @@ pub enum AccessKind {
     MaybeRead,
     /// The word may be a file. If so, a program that is not in `programs.txt` may do anything with it.
     PassedToUnknown,
+    /// A string or word in code names the file. Like [`Self::PassedToUnknown`], but a path outside the workspace counts
+    /// only if the file or its folder exists, because it may be something else, such as the path of a URL.
+    NamedInCode,
     /// Read together with everything below it that [`FileAccess::filter`] selects.
     ReadTree,
     /// Files below the directory may be read, but it is unknown which ones: `git log -p` prints files that commits
@@ -489,6 +492,7 @@ impl AccessKind {
             | AccessKind::Read
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
+            | AccessKind::NamedInCode
             | AccessKind::ReadTree
             | AccessKind::MaybeReadTree
             | AccessKind::MaybeChangeBelow

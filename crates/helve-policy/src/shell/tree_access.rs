@@ -162,6 +162,7 @@ fn tree_permission(kind: AccessKind) -> Option<&'static str> {
         | AccessKind::Read
         | AccessKind::MaybeRead
         | AccessKind::PassedToUnknown
+        | AccessKind::NamedInCode
         | AccessKind::Write
         | AccessKind::MaybeWrite
         | AccessKind::MaybeReadTree

@@ -206,7 +206,10 @@ impl Walker<'_> {
         run: Option<usize>,
     ) -> bool {
         let expands = matches!(kind, AccessKind::Expand | AccessKind::ExpandAgain);
-        let may_read = matches!(kind, AccessKind::MaybeRead | AccessKind::PassedToUnknown);
+        let may_read = matches!(
+            kind,
+            AccessKind::MaybeRead | AccessKind::PassedToUnknown | AccessKind::NamedInCode
+        );
         let is_same_dir = self.find_results.result_dirs == state.dirs;
         match value {
             DynamicKind::Pipe => true,

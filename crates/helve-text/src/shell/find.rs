@@ -180,6 +180,7 @@ impl Walker<'_> {
             AccessKind::Read
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
+            | AccessKind::NamedInCode
             | AccessKind::ReadTree => true,
             AccessKind::Stat
             | AccessKind::MaybeReadTree
@@ -235,6 +236,7 @@ impl Walker<'_> {
             AccessKind::Read
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
+            | AccessKind::NamedInCode
             | AccessKind::ReadTree => AccessKind::ReadTree,
             AccessKind::Write | AccessKind::WriteTree => AccessKind::WriteTree,
             AccessKind::MaybeWrite | AccessKind::MaybeWriteTree => AccessKind::MaybeWriteTree,

@@ -167,6 +167,7 @@ fn has_unknown_effects(script: &Script) -> bool {
                 AccessKind::Read
                 | AccessKind::MaybeRead
                 | AccessKind::PassedToUnknown
+                | AccessKind::NamedInCode
                 | AccessKind::ReadTree
                 | AccessKind::MaybeReadTree
                 | AccessKind::Write

@@ -120,16 +120,30 @@ pub(super) fn record_paths_in_code(
     // A quote inside a string makes it unclear which pieces are inside quotes. So the other pieces count too.
     strings.extend(code.split(['"', '\'', '`']).skip(2).step_by(2));
     for text in strings.into_iter().filter(is_path).take(MAX_STRINGS) {
-        record_path(walker, text, state, run);
+        record_path_in_code(walker, text, state, run);
     }
-    // Other languages have further ways to quote, so every word that looks like a file of the workspace counts.
-    let is_path_char = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
+    // Other languages have further ways to quote, so every word that looks like a path counts.
+    let is_path_char = |c: char| c.is_alphanumeric() || matches!(c, '.' | '_' | '-' | '/' | '~');
     let words = code.split(|c: char| !is_path_char(c)).filter(is_path);
-    let is_inside =
-        |it: &&str| it.contains(['.', '/']) && !it.starts_with('/') && !it.starts_with("..");
-    for text in words.filter(is_inside).take(MAX_STRINGS) {
-        record_path(walker, text, state, run);
+    let may_be_file = |it: &&str| {
+        it.contains(['.', '/'])
+            && it.contains(char::is_alphanumeric)
+            && (!it.starts_with('~') || it.starts_with("~/"))
+    };
+    for text in words.filter(may_be_file).take(MAX_STRINGS) {
+        record_path_in_code(walker, text, state, run);
     }
+}
+
+/// Records a path in code. A tilde stands for the home directory.
+fn record_path_in_code(walker: &mut Walker<'_>, path: &str, state: &ShellState, run: usize) {
+    let in_home = walker.context.home.as_deref().zip(path.strip_prefix("~/"));
+    let word = match in_home {
+        Some((home, rest)) => Word::Literal(format!("{home}/{rest}")),
+        None if path.starts_with('~') => unknown(path),
+        None => Word::Literal(path.to_string()),
+    };
+    walker.record_access(&word, AccessKind::NamedInCode, state, Some(run));
 }
 
 /// Records the paths in the standard input of a program that runs it as code.

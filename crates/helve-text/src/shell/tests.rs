@@ -66,6 +66,7 @@ fn render(script: &Script) -> String {
             AccessKind::Read => "read",
             AccessKind::MaybeRead => "maybe read",
             AccessKind::PassedToUnknown => "passed",
+            AccessKind::NamedInCode => "named",
             AccessKind::ReadTree => "read tree",
             AccessKind::Write => "write",
             AccessKind::WriteTree => "write tree",
