@@ -75,7 +75,7 @@ fn record_commands_in_code(
     runs_input: bool,
     state: &ShellState,
 ) {
-    let is_code = |it: &&Argument| matches!(it.role, ArgRole::Code | ArgRole::Sql);
+    let is_code = |it: &&Argument| matches!(it.role, ArgRole::Code | ArgRole::Sql | ArgRole::Jq);
     let arguments = call.args.arguments.iter().filter(is_code).map(|it| it.value.prefix());
     let input = if runs_input { call.known_input() } else { Vec::new() };
     for code in arguments.chain(input) {
