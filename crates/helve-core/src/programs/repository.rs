@@ -281,8 +281,12 @@ impl RepositoryScan<'_> {
         let mut worktrees = Vec::new();
         for name in self.list_names(&entries).await.names.into_iter().take(MAX_WORKTREES) {
             let git_dir = entries.join(name);
-            let Some(dot_git) = self.read_path(&git_dir.join("gitdir"), b"").await else { continue };
-            let Some(tree) = git_dir.join(dot_git).parent().map(Path::to_path_buf) else { continue };
+            let Some(dot_git) = self.read_path(&git_dir.join("gitdir"), b"").await else {
+                continue;
+            };
+            let Some(tree) = git_dir.join(dot_git).parent().map(Path::to_path_buf) else {
+                continue;
+            };
             worktrees.push(Repository { git_dir, common: common.to_path_buf(), tree });
         }
         worktrees
