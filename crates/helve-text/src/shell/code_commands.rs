@@ -160,6 +160,7 @@ fn arguments<'t>(
     let mut quote = None;
     let (mut is_start, mut previous) = (true, ' ');
     let is_paired = |quote: char| line.matches(quote).count().is_multiple_of(2);
+    let (single, double) = (is_paired('\''), is_paired('"'));
     for (at, c) in line.char_indices() {
         if quote.is_none() {
             for (kind, words) in lists {
@@ -170,7 +171,7 @@ fn arguments<'t>(
         }
         match quote {
             Some(open) if open == c => quote = None,
-            None if matches!(c, '"' | '\'') && is_paired(c) => quote = Some(c),
+            None if c == '\'' && single || c == '"' && double => quote = Some(c),
             Some(_) | None => {}
         }
         // An editor accepts a range of lines before a command.

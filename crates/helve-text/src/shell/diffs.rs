@@ -87,7 +87,7 @@ fn unquoted(name: &str) -> String {
 
 /// Returns a name without its first `strip` folders. Without a number, programs remove one folder, all or none.
 fn stripped(name: &str, strip: Option<usize>) -> Vec<String> {
-    let without = |count: usize| name.splitn(count + 1, '/').nth(count);
+    let without = |count: usize| name.splitn(count.saturating_add(1), '/').nth(count);
     let last = name.rsplit('/').next();
     let candidates = match strip {
         Some(count) => vec![without(count)],
