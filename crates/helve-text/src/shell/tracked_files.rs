@@ -20,7 +20,7 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
     if !reads_tracked {
         return;
     }
-    if spec.traits.read_tree {
+    if spec.traits.read_tree && spec.traits.reads_tracked {
         record_tracked(walker, call, (AccessKind::ReadTree, TreeListing::Tracked), state);
     } else if !args.has_any(&spec.read_tree) {
         record_tracked(
