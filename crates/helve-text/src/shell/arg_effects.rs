@@ -4,6 +4,7 @@ use super::arg_role::ArgRole;
 use super::args::Argument;
 use super::commands::{Invocation, basename};
 use super::grammar::is_name;
+use super::names::{self, NameGroup};
 use super::state::{ShellState, join_path, union_dirs};
 use super::walk::{Walker, unknown};
 use super::{
@@ -123,6 +124,7 @@ fn apply_role(
         ArgRole::Sed => record_sed_program(walker, call, argument, state),
         ArgRole::PrintfFormat => record_printf_format(walker, call, argument, state),
         ArgRole::Dd => record_dd_operand(walker, call, argument, state),
+        ArgRole::GitSetting => walk_setting(walker, call, value, state),
         ArgRole::GitSettingValue => record_setting(walker, call, argument, state),
         ArgRole::Test => {
             let words = &call.words[argument.word..];
@@ -152,7 +154,6 @@ fn apply_role(
         | ArgRole::BareName
         | ArgRole::SortKey
         | ArgRole::Refspec
-        | ArgRole::GitSetting
         | ArgRole::SshOption
         | ArgRole::LinkerFlags
         | ArgRole::MakeGoal
@@ -214,6 +215,23 @@ fn add_flag_risk(walker: &mut Walker<'_>, call: &Invocation<'_>, argument: &Argu
     let flag = if shown.starts_with('-') { argument.word } else { argument.word.saturating_sub(1) };
     let spelled = argument.flag.as_deref().unwrap_or(shown);
     walker.add_risk(call.run, flag, spelled, RiskKind::Runs);
+}
+
+/// Analyzes the value of a setting of git that is a command, or an alias for one: `core.pager=less`, `alias.x=!rm y`.
+fn walk_setting(walker: &mut Walker<'_>, call: &Invocation<'_>, value: &Word, state: &ShellState) {
+    let Some((key, value)) = value.literal().and_then(|it| it.split_once('=')) else { return };
+    let key = key.to_ascii_lowercase();
+    let (section, name) = (key.split('.').next(), key.rsplit('.').next().unwrap_or(""));
+    let is_listed = |name: &str| names::contains(NameGroup::GitCommandSetting, name);
+    let text = match value.strip_prefix('!') {
+        Some(command) => command.to_string(),
+        None if section == Some("alias") => format!("{} {value}", call.words[0].shown()),
+        None if is_listed(name) || section == Some("pager") => value.to_string(),
+        None => return,
+    };
+    if !safe_values::is_harmless_setting(&format!("{key}={value}")) {
+        walker.walk_inner_text(call.run, &text, &mut state.clone(), call.stdin);
+    }
 }
 
 /// Records that `git config KEY VALUE` changes a setting. Most settings may name a program that a later command starts.

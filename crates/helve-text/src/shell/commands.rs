@@ -54,6 +54,7 @@ fn known_input(stdin: &StdinSource) -> Vec<&str> {
 }
 
 /// The words of a command and the assignments before it.
+#[derive(Clone, Debug)]
 pub(super) struct CommandLine {
     pub(super) words: Vec<Word>,
     /// Assignments before the name that may be harmful.
@@ -331,15 +332,13 @@ impl Walker<'_> {
                 words.collect::<Option<Vec<_>>>().map(|words| words.join(" "))
             }
         };
-        let mut inner = state.clone();
-        if call.args.spec.runs_in_other_dir(argument.flag.as_deref()) {
-            inner.dirs = None;
-        }
         // Programs that start a shell start `sh`.
         let outer = std::mem::replace(&mut self.language, ShellLanguage::Posix);
-        match text {
-            Some(text) => self.walk_inner_text(call.run, &text, &mut inner, call.stdin),
-            None => self.add_doubt(DoubtKind::Wrapper, argument.value.shown()),
+        for mut inner in wrappers::inner_states(call, argument, state) {
+            match &text {
+                Some(text) => self.walk_inner_text(call.run, text, &mut inner, call.stdin),
+                None => self.add_doubt(DoubtKind::Wrapper, argument.value.shown()),
+            }
         }
         self.language = outer;
     }

@@ -120,6 +120,10 @@ impl ArgParser<'_> {
                 self.parse_next_value(ArgRole::Text, name);
                 self.parse_next_value(role, name);
             }
+            (Some(FlagValue::RunsAttached), value) => {
+                self.add_risk(at, name, RiskKind::Runs);
+                self.push_attached_shell_text(at, value.unwrap_or(""), name);
+            }
             (Some(FlagValue::Exec), None) => self.parse_exec_command(name),
             (Some(FlagValue::Exec), Some(_)) => self.add_risk(at, name, RiskKind::Runs),
             (Some(FlagValue::RiskIfAttached(kind)), Some(value)) => {
@@ -149,6 +153,7 @@ impl ArgParser<'_> {
         let longer: Vec<&str> = spec.abbreviated(name).collect();
         let runs = |flag: &&str| match spec.flag(flag) {
             Some(FlagValue::Risk(kind) | FlagValue::RiskWithValue(kind)) => kind == RiskKind::Runs,
+            Some(FlagValue::RunsAttached) => true,
             _ => false,
         };
         let takes_value =
@@ -162,6 +167,7 @@ impl ArgParser<'_> {
             .iter()
             .filter_map(|flag| match spec.flag(flag) {
                 Some(FlagValue::Value(role)) => Some((*flag, role)),
+                Some(FlagValue::RunsAttached) if has_value => Some((*flag, ArgRole::Shell)),
                 _ => None,
             })
             .collect();
@@ -184,6 +190,13 @@ impl ArgParser<'_> {
                 (None, Some(value)) => self.push_value(*role, at + 1, value, flag),
                 (None, None) => {}
             }
+        }
+    }
+
+    /// Adds a text for a shell that is in the same word as its flag.
+    fn push_attached_shell_text(&mut self, at: usize, text: &str, flag: &str) {
+        if !text.is_empty() {
+            self.push_value(ArgRole::Shell, at, Word::Literal(text.to_string()), flag);
         }
     }
 
@@ -303,6 +316,10 @@ impl ArgParser<'_> {
                     }
                     return;
                 }
+                Some(FlagValue::RunsAttached) => {
+                    self.add_risk(at, text_for_rule, RiskKind::Runs);
+                    return self.push_attached_shell_text(at, rest, &flag);
+                }
                 Some(FlagValue::Exec) if rest.is_empty() => {
                     return self.parse_exec_command(&flag);
                 }
@@ -347,7 +364,7 @@ impl ArgParser<'_> {
                     self.add_word_risk(1, kind);
                     self.parse_next_value(ArgRole::Text, &flag);
                 }
-                Some(FlagValue::Pair(_) | FlagValue::Exec) | None => {
+                Some(FlagValue::Pair(_) | FlagValue::Exec | FlagValue::RunsAttached) | None => {
                     self.add_word_risk(1, RiskKind::Unlisted);
                 }
             }

@@ -60,6 +60,8 @@ pub(super) enum NameGroup {
     GitSetting,
     /// A git setting that is harmless if its value switches something off.
     GitSettingOff,
+    /// The last part of a git setting whose value is a command.
+    GitCommandSetting,
     /// A word like `env`, after which the name of a program follows.
     Launcher,
     /// An ssh option that only changes timeouts or messages.
@@ -112,6 +114,7 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("goal-runner", NameGroup::GoalRunner),
     ("git-setting", NameGroup::GitSetting),
     ("git-setting-off", NameGroup::GitSettingOff),
+    ("git-command-setting", NameGroup::GitCommandSetting),
     ("launcher", NameGroup::Launcher),
     ("ssh-option", NameGroup::SshOption),
     ("elsewhere", NameGroup::Elsewhere),

@@ -227,7 +227,7 @@ pub(super) struct ProgramTraits {
     pub(super) runs_operands: bool,
     /// Runs other programs in ways that are not analyzed.
     pub(super) opaque_wrapper: bool,
-    /// The commands that it starts run in another directory.
+    /// The commands that it starts may run in another directory.
     pub(super) other_dir: bool,
     /// The files that it writes get their content from its input or from the network.
     pub(super) copies_input: bool,
@@ -294,6 +294,8 @@ pub(super) enum FlagValue {
     RiskIfAttached(RiskKind),
     /// Dangerous, and takes a value.
     RiskWithValue(RiskKind),
+    /// Runs a program. A value in the same word is a text for a shell.
+    RunsAttached,
 }
 
 const RISKS: &[(&str, RiskKind)] = &[
@@ -394,6 +396,7 @@ impl ProgramSpec {
             "plain" => self.add_flags(words, FlagValue::Nothing),
             "optional" => self.add_flags(words, FlagValue::Optional),
             "exec" => self.add_flags(words, FlagValue::Exec),
+            "attached-shell" => self.add_flags(words, FlagValue::RunsAttached),
             "pair" => {
                 let role = ArgRole::parse(words.next()?)?;
                 self.add_flags(words, FlagValue::Pair(role));

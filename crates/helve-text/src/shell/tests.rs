@@ -744,11 +744,14 @@ fn wrappers_are_unwrapped() {
         expect![[r#"
             run git -C sub bisect run rm x  !runs: run
               run rm x
+              run rm x
             run busybox rm x
               run rm x
             run npx -y rm x
               run rm x
             enter /w/app/sub
+            write /w/app/x
+            write /w/app/sub/x
             write ?(x)
             write /w/app/x
             write /w/app/x

@@ -25,10 +25,8 @@ pub(super) fn record_inner_command(
 ) {
     let name = call.words[0].literal().map_or("", basename);
     let mut line = CommandLine::new(inner_words(call, argument));
-    let mut inner_state = state.clone();
-    if call.args.spec.runs_in_other_dir(argument.flag.as_deref()) {
-        inner_state.dirs = None;
-    }
+    let mut inner_states = inner_states(call, argument, state);
+    let mut inner_state = inner_states.pop().unwrap_or_else(|| state.clone());
     let mut search = walker.find_results.clone();
     // A path that `find` printed is relative to the directory in which `find` ran. In another directory, it may be any
     // file.
@@ -79,6 +77,11 @@ pub(super) fn record_inner_command(
     let outer = std::mem::replace(&mut walker.find_results, search);
     let outer_env = walker.env_is_cleared;
     walker.env_is_cleared |= clears_git_settings(call.args);
+    for mut state in inner_states {
+        walker.with_parent(call.run, |walker| {
+            walker.record_command(line.clone(), &mut state, call.stdin);
+        });
+    }
     walker.with_parent(call.run, |walker| {
         let runs_in_shell = names::contains(NameGroup::InShellWrapper, name);
         let state = if runs_in_shell { state } else { &mut inner_state };
@@ -94,6 +97,22 @@ pub(super) fn record_inner_command(
     });
     walker.find_results = outer;
     walker.env_is_cleared = outer_env;
+}
+
+/// Returns the states in which an inner command may run. Git runs it at the top of a repository. That is unknown, but it
+/// usually is the working directory, so what is denied there is denied.
+pub(super) fn inner_states(
+    call: &Invocation<'_>,
+    argument: &Argument,
+    state: &ShellState,
+) -> Vec<ShellState> {
+    if !call.args.spec.runs_in_other_dir(argument.flag.as_deref()) {
+        return vec![state.clone()];
+    }
+    let mut elsewhere = state.clone();
+    elsewhere.dirs = None;
+    let here = call.args.spec.traits.other_dir.then(|| state.clone());
+    here.into_iter().chain([elsewhere]).collect()
 }
 
 /// Returns the words of the inner command. The name of a package has no version: `npm@10` runs `npm`.

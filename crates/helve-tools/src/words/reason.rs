@@ -193,7 +193,8 @@ mod tests {
         ];
         check(&list, "git reset --hard", &["`--hard` can destroy work"]);
         check(&list, "git log --output=x", &["`--output` writes files"]);
-        check(&list, "git -c core.pager=x log", &["`-c` runs a program"]);
+        let asks = "rule bash \"*\": ask, /h/helve.json:3";
+        check(&list, "git -c core.pager=x log", &["`-c` runs a program", asks]);
         check(&list, "git log --no-such-flag", &["it is not known what `--no-such-flag` does"]);
         check(&list, "FOO=1 git log", &["no rule allows setting `FOO=1` for this command"]);
         check(&list, "python3 -c 'print(1)'", &["`-c` runs code that is not analysed"]);
