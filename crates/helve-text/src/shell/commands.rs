@@ -153,7 +153,7 @@ impl Walker<'_> {
                 for word in &line.words[1..] {
                     path_args::record_paths(self, word, state, run);
                 }
-                outputs::record(self, &line.words, run, state);
+                outputs::record(self, &line.words, Some(&parsed), (run, state));
                 if !matches!(stdin, StdinSource::Nothing) {
                     self.record_find_results(AccessKind::PassedToUnknown, Some(run));
                 }
@@ -238,7 +238,7 @@ impl Walker<'_> {
         }
         command_effects::apply(self, &call, state);
         transfer::record(self, base, &call, state);
-        outputs::record(self, words, run, state);
+        outputs::record(self, words, Some(args), (run, state));
         self.record_unnamed_writes(run, state);
         let changes_are_known =
             args.spec.traits.changes_operands || !args.spec.changes_operands.is_empty();
@@ -378,7 +378,7 @@ impl Walker<'_> {
             for word in &words[1..] {
                 path_args::record_paths(self, word, state, run);
             }
-            outputs::record(self, words, run, state);
+            outputs::record(self, words, None, (run, state));
         }
         builtins::apply(self, name, words, run, state);
     }

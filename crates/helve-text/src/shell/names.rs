@@ -86,6 +86,14 @@ pub(super) enum NameGroup {
     OutputLast,
     /// A command that copies what is in a folder of another machine, and not the folder itself.
     CopiesContent,
+    /// A command whose operands and flag values may be folders that it writes to: `cargo:new`.
+    OutputOperands,
+    /// A command that writes to the folder in which it works: `npm:install`.
+    WritesWorkingDir,
+    /// A flag whose value is the folder in which a program works: `--project`.
+    BaseFlag,
+    /// A flag whose value is a file in the folder in which a program works: `--manifest-path`.
+    BaseFileFlag,
 }
 
 const GROUPS: &[(&str, NameGroup)] = &[
@@ -127,6 +135,10 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("abbreviates-flags", NameGroup::AbbreviatesFlags),
     ("output-last", NameGroup::OutputLast),
     ("copies-content", NameGroup::CopiesContent),
+    ("output-operands", NameGroup::OutputOperands),
+    ("writes-working-dir", NameGroup::WritesWorkingDir),
+    ("base-flag", NameGroup::BaseFlag),
+    ("base-file-flag", NameGroup::BaseFileFlag),
 ];
 
 /// Whether a group contains a name.
@@ -136,6 +148,11 @@ pub(super) fn contains(group: NameGroup, name: &str) -> bool {
             .patterns
             .iter()
             .any(|(it, pattern)| *it == group && wildcard::matches(pattern, name))
+}
+
+/// Whether a group contains a program, or one with its first arguments: `docker:build`.
+pub(super) fn mentions_program(group: NameGroup, program: &str) -> bool {
+    NAMES.programs.get(program).is_some_and(|groups| groups.contains(&group))
 }
 
 /// Whether a long flag is the beginning of a flag that names an output of this program.
@@ -192,6 +209,8 @@ struct NameTable {
     groups: HashMap<&'static str, Vec<NameGroup>>,
     /// The names that contain `*`, which stands for any text.
     patterns: Vec<(NameGroup, &'static str)>,
+    /// The same for the parts of names before the first colon.
+    programs: HashMap<&'static str, Vec<NameGroup>>,
     /// For `sudoedit`: `sudo`, because rules about `sudo` also apply to it.
     rule_aliases: HashMap<&'static str, &'static str>,
     /// For `hub`: `git`, because it takes the same subcommands and options.
@@ -254,6 +273,8 @@ impl NameTable {
                 self.patterns.push((*group, name));
             }
             self.groups.entry(name).or_default().push(*group);
+            let program = name.split(':').next().unwrap_or(name);
+            self.programs.entry(program).or_default().push(*group);
         }
         Some(())
     }

@@ -1,10 +1,11 @@
-//! Files and folders that a program writes to because of a flag like `--output`, or reads as a whole, whether or not
-//! `programs.txt` lists it.
+//! Files and folders that a program writes to because of a flag like `--output`, because it creates a project in them or
+//! works in them, or that it reads as a whole, whether or not `programs.txt` lists it.
 //!
 //! Only rules that deny changing such a file count, so a flag that means something else to a program does no harm: its
 //! value would have to be the path of a denied file.
 
 use super::code_commands;
+use super::args::ParsedArgs;
 use super::commands::basename;
 use super::names::{self, NameGroup};
 use super::path_args::paths_in;
@@ -13,9 +14,17 @@ use super::remote_names::RemotePath;
 use super::state::ShellState;
 use super::walk::Walker;
 use super::{AccessKind, TreeFilter, Word, downloads};
+use super::{AccessKind, TreeFilter, Word, WordRole};
 
 /// Records the values of flags that name an output, and the last operand of programs like `ffmpeg`.
-pub(super) fn record(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &ShellState) {
+pub(super) fn record(
+    walker: &mut Walker<'_>,
+    words: &[Word],
+    args: Option<&ParsedArgs>,
+    (run, state): (usize, &ShellState),
+) {
+    let writes_working_dir = is_in_group(NameGroup::WritesWorkingDir, words)
+        && !args.is_some_and(ParsedArgs::is_dry_run);
     let Some(program) = words.first().map(|word| basename(word.shown())) else { return };
     record_read_folders(walker, words, run, state);
     for (at, word) in words.iter().enumerate().skip(1) {
@@ -63,6 +72,66 @@ fn record_last_operand(walker: &mut Walker<'_>, words: &[Word], run: usize, stat
         if copies_content || remote.name().is_none() {
             walker.record_access(to, AccessKind::WriteTree, state, Some(run));
         }
+    record_new_folders(walker, words, args, (run, state));
+    if writes_working_dir {
+        record_working_folders(walker, words, run, state);
+    }
+    if is_in_group(NameGroup::OutputLast, words)
+        && let Some(last) = words.iter().skip(1).rfind(|word| !word.prefix().starts_with('-'))
+    {
+        record_output(walker, last, run, state);
+    }
+}
+
+/// Records the folders that commands like `cargo new` or `npm create` may create something in.
+fn record_new_folders(
+    walker: &mut Walker<'_>,
+    words: &[Word],
+    args: Option<&ParsedArgs>,
+    (run, state): (usize, &ShellState),
+) {
+    let Some(count) = command_length(NameGroup::OutputOperands, words) else { return };
+    let is_flag = |word: &&Word| word.prefix().starts_with('-');
+    // For a listed program, it is known which words are values of flags. They are names of branches and the like.
+    let is_value = |at: usize| args.is_some_and(|it| it.roles.get(at) == Some(&WordRole::Value));
+    let operands = words.iter().enumerate().filter(|(_, word)| !is_flag(word)).skip(count);
+    for (_, word) in operands.filter(|(at, _)| !is_value(*at)) {
+        record_output(walker, word, run, state);
+    }
+    let values = words.iter().filter(is_flag).filter_map(|word| word.literal()?.split_once('='));
+    for (_, value) in values {
+        record_output(walker, &Word::Literal(value.to_string()), run, state);
+    }
+}
+
+/// Records the folders in which a command like `npm install` works: the working directory, and those that flags name.
+fn record_working_folders(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &ShellState) {
+    record_output(walker, &Word::Literal(".".into()), run, state);
+    let program = words.first().map_or("", |word| basename(word.shown()));
+    let is_listed = |group: NameGroup, flag: &str| {
+        names::contains(group, flag) || names::contains(group, &format!("{program}:{flag}"))
+    };
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let text = word.prefix();
+        let (flag, attached) = match (text.split_once('='), text.split_at_checked(2)) {
+            _ if !text.starts_with('-') => continue,
+            (Some((flag, value)), _) => (flag, Some(value)),
+            (None, Some((flag, value))) if flag != "--" && is_listed(NameGroup::BaseFlag, flag) => {
+                (flag, Some(value).filter(|it| !it.is_empty()))
+            }
+            (None, _) => (text, None),
+        };
+        let value = match attached {
+            Some(value) => Some(Word::Literal(value.to_string())),
+            None => words.get(at + 1).cloned(),
+        };
+        let Some(value) = value else { continue };
+        if is_listed(NameGroup::BaseFlag, flag) {
+            record_output(walker, &value, run, state);
+        } else if is_listed(NameGroup::BaseFileFlag, flag) {
+            let folder = value.prefix().rsplit_once('/').map_or(".", |(folder, _)| folder);
+            record_output(walker, &Word::Literal(folder.to_string()), run, state);
+        }
     }
 }
 
@@ -107,8 +176,48 @@ fn names_command<'w>(
     for argument in arguments.take(MAX_ARGUMENTS) {
         command = format!("{command}:{argument}");
         found |= names::contains(group, &command);
+    command_length(group, words).is_some()
+}
+
+/// Returns how many words, without flags, the longest command has that is in a group: 2 for `docker:build`. Flags before
+/// and between the words do not matter, and a flag may be the last word: `cargo:clippy:--fix`.
+fn command_length(group: NameGroup, words: &[Word]) -> Option<usize> {
+    const MAX_WORDS: usize = 4;
+    const MAX_FLAGS: usize = 32;
+    let (program, rest) = words.split_first()?;
+    let base = basename(program.shown());
+    let base = programs::table_name(base).unwrap_or(base);
+    if base.starts_with("create-") && names::contains(group, "create-") {
+        return Some(1);
     }
-    found
+    if !names::mentions_program(group, base) {
+        return None;
+    }
+    let is_flag = |word: &&str| word.starts_with('-');
+    let rest: Vec<&str> = rest.iter().map(Word::shown).collect();
+    let flags = rest.iter().filter(|it| is_flag(it)).map(|it| it.split('=').next().unwrap_or(it));
+    let flags: Vec<&str> = flags.take(MAX_FLAGS).collect();
+    let operands: Vec<&str> = rest.iter().copied().filter(|it| !is_flag(it)).collect();
+    // The word after a flag may be its value.
+    let follows_flag = |at: usize| at > 0 && is_flag(&rest[at - 1]) && !rest[at - 1].contains('=');
+    let values_left_out = (0..rest.len()).filter(|at| !is_flag(&rest[*at]) && !follows_flag(*at));
+    let values_left_out = values_left_out.map(|at| rest[at]).collect();
+    let mut longest = None;
+    for words in [rest.clone(), operands, values_left_out] {
+        let mut command = base.to_string();
+        for count in 1..=MAX_WORDS.min(words.len() + 1) {
+            let has_flag =
+                || flags.iter().any(|flag| names::contains(group, &format!("{command}:{flag}")));
+            if names::contains(group, &command) || count > 1 && has_flag() {
+                let operands = words.iter().take(count - 1).filter(|it| !is_flag(it)).count();
+                longest = longest.max(Some(operands + 1));
+            }
+            if let Some(word) = words.get(count - 1) {
+                command = format!("{command}:{word}");
+            }
+        }
+    }
+    longest
 }
 
 /// Records a file or folder that is written to. A value that begins with `|` is a command instead.
