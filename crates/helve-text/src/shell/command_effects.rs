@@ -22,12 +22,14 @@ pub(super) fn apply(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Shel
     let takes_names =
         args.spec.traits.names_from_input || args.has_any(&args.spec.names_from_input_with);
     if takes_names && call.has_input() {
-        walker.record_find_results(AccessKind::Read, Some(call.run));
+        let changes_files = args.spec.traits.changes_operands;
+        let kind = if changes_files { AccessKind::MaybeWrite } else { AccessKind::Read };
+        walker.record_find_results(kind, Some(call.run));
         path_args::record_paths_in_input(walker, call, state);
         walker.mentioned_texts.has_unknown_names = true;
         // `ls | cpio -o` reads files whose names are only known when it runs.
-        if args.spec.traits.names_from_input && call.has_unknown_input() {
-            walker.record_access(&unknown("…"), AccessKind::Read, state, Some(call.run));
+        if call.has_unknown_input() {
+            walker.record_access(&unknown("…"), kind, state, Some(call.run));
         }
     }
     if args.spec.traits.lists_paths && args.has_any(&["-delete"]) {
