@@ -8,6 +8,8 @@ use super::walk::{Walker, unknown};
 use super::{
     AccessKind, Word, WordRole, arg_effects, code_commands, diffs, downloads, path_args,
     risky_words, tracked_files, tree_filter,
+    AccessKind, Word, WordRole, arg_effects, downloads, outputs, path_args, risky_words,
+    tracked_files, tree_filter,
 };
 
 /// Records the effects of a known program.
@@ -89,9 +91,10 @@ fn record_commands_in_code(
 fn record_files_of_flags(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
     let operand = call.args.arguments.iter().rfind(|it| it.flag.is_none());
     for (flag, file) in &call.args.spec.writes_with {
-        if !call.args.has_any(&[flag]) {
+        if !has_flag_with_value(call, flag) {
             continue;
         }
+        let operand = operand.filter(|_| !file.starts_with("./"));
         let path = match operand.map(|it| &it.value) {
             None => Word::Literal(file.to_string()),
             Some(Word::Literal(folder)) => Word::Literal(format!("{folder}/{file}")),
@@ -99,6 +102,14 @@ fn record_files_of_flags(walker: &mut Walker<'_>, call: &Invocation<'_>, state: 
         };
         walker.record_access(&path, AccessKind::Write, state, Some(call.run));
     }
+}
+
+/// Whether a command has a flag. The flag may be given with a value, as in `--location=project`; then the command must
+/// have that value, or one that is not known.
+fn has_flag_with_value(call: &Invocation<'_>, flag: &str) -> bool {
+    let Some((flag, value)) = flag.split_once('=') else { return call.args.has_any(&[flag]) };
+    let values = call.args.arguments.iter().filter(|it| it.flag.as_deref() == Some(flag));
+    values.map(|it| it.value.literal()).any(|it| it.is_none_or(|it| it == value))
 }
 
 /// Records a recursive read of the working directory by a program that was given no file.
@@ -142,6 +153,10 @@ fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state
     let access = (AccessKind::MaybeWriteTree, &tree_filter::of(args));
     for word in words {
         walker.record_filtered_access(word, access, state, Some(call.run));
+        // A file that does not exist now may exist when the command runs. A word without these may be a branch of git.
+        if word.prefix().contains(['/', '.']) {
+            outputs::record_output(walker, word, call.run, state);
+        }
         arg_effects::record_pattern(walker, call, word, AccessKind::MaybeWriteTree, state);
     }
 }

@@ -90,6 +90,8 @@ pub(super) enum NameGroup {
     OutputOperands,
     /// A command that writes to the folder in which it works: `npm:install`.
     WritesWorkingDir,
+    /// A flag with which a program changes the files that it is given: `--fix`.
+    InPlaceFlag,
     /// A flag whose value is the folder in which a program works: `--project`.
     BaseFlag,
     /// A flag whose value is a file in the folder in which a program works: `--manifest-path`.
@@ -137,6 +139,7 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("copies-content", NameGroup::CopiesContent),
     ("output-operands", NameGroup::OutputOperands),
     ("writes-working-dir", NameGroup::WritesWorkingDir),
+    ("in-place-flag", NameGroup::InPlaceFlag),
     ("base-flag", NameGroup::BaseFlag),
     ("base-file-flag", NameGroup::BaseFileFlag),
 ];

@@ -72,6 +72,7 @@ fn record_last_operand(walker: &mut Walker<'_>, words: &[Word], run: usize, stat
         if copies_content || remote.name().is_none() {
             walker.record_access(to, AccessKind::WriteTree, state, Some(run));
         }
+    record_fixed_files(walker, words, args, (run, state));
     record_new_folders(walker, words, args, (run, state));
     if writes_working_dir {
         record_working_folders(walker, words, run, state);
@@ -101,6 +102,27 @@ fn record_new_folders(
     let values = words.iter().filter(is_flag).filter_map(|word| word.literal()?.split_once('='));
     for (_, value) in values {
         record_output(walker, &Word::Literal(value.to_string()), run, state);
+    }
+}
+
+/// Records the operands of a command with a flag like `--fix`, which makes it change the files that it is given. A word
+/// after another flag may be the value of that flag.
+fn record_fixed_files(
+    walker: &mut Walker<'_>,
+    words: &[Word],
+    args: Option<&ParsedArgs>,
+    (run, state): (usize, &ShellState),
+) {
+    let is_fix = |word: &Word| names::contains(NameGroup::InPlaceFlag, word.shown());
+    if !words.iter().skip(1).any(is_fix) || args.is_some_and(ParsedArgs::is_dry_run) {
+        return;
+    }
+    let is_flag = |word: &Word| word.prefix().starts_with('-');
+    for pair in words.windows(2) {
+        let may_be_value = is_flag(&pair[0]) && !is_fix(&pair[0]) && pair[0].shown() != "--";
+        if !is_flag(&pair[1]) && !may_be_value {
+            record_output(walker, &pair[1], run, state);
+        }
     }
 }
 

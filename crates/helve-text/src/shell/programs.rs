@@ -153,7 +153,7 @@ pub(super) struct ProgramSpec {
     /// The file that is written if the command names none.
     pub(super) default_output: Option<&'static str>,
     /// Flags with which the program writes a file that it does not name, and that file. The path is relative to the
-    /// last operand.
+    /// last operand, or to the working directory if it begins with `./`.
     pub(super) writes_with: Vec<(&'static str, &'static str)>,
     /// The command whose arguments follow `--`.
     pub(super) rest_as: Option<&'static str>,
