@@ -71,7 +71,7 @@ pub(crate) enum PatchError {
     AddedTwice {
         display_path: String,
     },
-    /// A symbolic link would be moved to another folder, from which its relative target leads nowhere. `new_target`
+    /// A symbolic link would be moved to another folder, from which its relative target leads elsewhere. `new_target`
     /// would lead to the same file.
     LinkWouldBreak {
         display_path: String,

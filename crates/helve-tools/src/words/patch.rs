@@ -39,7 +39,7 @@ pub(crate) fn patch_error(error: PatchError) -> ToolError {
                 .hint("Add the file once, with its whole content, or move one to this path.")
         }
         PatchError::LinkWouldBreak { display_path, to, target, new_target } => invalid(format!(
-            "{display_path} is a symbolic link to {target}, which leads nowhere from the folder of {to}. Nothing was written."
+            "{display_path} is a symbolic link to {target}, which leads elsewhere from the folder of {to}. Nothing was written."
         ))
         .hint(format!("Use a command to make {to} a link to {new_target} and to remove {display_path}.")),
         PatchError::Malformed(error) => malformed(&error),

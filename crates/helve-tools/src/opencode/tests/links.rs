@@ -97,11 +97,9 @@ fn moving_a_link_keeps_its_target() {
             R link -> renamed
             >> link is gone
             >> renamed -> real.txt
-            == 1 file
-            Applied the patch: 0 lines added, 0 removed.
-            R dangling -> sub/dangling
-            >> dangling is gone
-            >> sub/dangling -> nowhere
+            !! InvalidArgs
+            dangling is a symbolic link to nowhere, which leads elsewhere from the folder of sub/dangling. Nothing was written.
+            Use a command to make sub/dangling a link to ../nowhere and to remove dangling.
             == 2 files
             Applied the patch: 1 line added, 1 removed.
             R renamed -> again

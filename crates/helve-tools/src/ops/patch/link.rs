@@ -1,16 +1,13 @@
 //! Moves of symbolic links. A relative target leads somewhere else from another folder.
 
-use helve_core::{Resolved, ToolContext};
+use helve_core::Resolved;
 
 use super::PatchError;
 use super::pending::PendingFile;
 
-/// Refuses to move a link to another folder if its target is relative and exists.
-pub(super) async fn refuse_broken_link(
-    ctx: &ToolContext,
-    link: &PendingFile,
-    to: &Resolved,
-) -> Result<(), PatchError> {
+/// Refuses to move a link to another folder if its target is relative. Whether the target exists does not matter: it may
+/// be a file that must not be read, or outside the workspace.
+pub(super) fn refuse_broken_link(link: &PendingFile, to: &Resolved) -> Result<(), PatchError> {
     let Some(base) = link.base.as_ref().filter(|base| base.is_link()) else { return Ok(()) };
     let target = String::from_utf8_lossy(&base.bytes);
     let (old_folder, new_folder) = (folder(link.path.display()), folder(to.display()));
@@ -21,9 +18,6 @@ pub(super) async fn refuse_broken_link(
         "" => target.to_string(),
         folder => format!("{folder}/{target}"),
     };
-    if ctx.files.resolve(&full_target).await?.kind().is_none() {
-        return Ok(());
-    }
     Err(PatchError::LinkWouldBreak {
         display_path: link.path.display().into(),
         to: to.display().into(),

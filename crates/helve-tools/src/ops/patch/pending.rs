@@ -150,7 +150,7 @@ impl<'c> PatchSet<'c> {
                 to: self.files[target].path.display().into(),
             });
         }
-        refuse_broken_link(ctx, &self.files[source], &self.files[target].path).await?;
+        refuse_broken_link(&self.files[source], &self.files[target].path)?;
         let from = &mut self.files[source];
         let Some(content) = from.content.take() else {
             return Err(not_found(ctx, given, &from.path).await);
