@@ -6,10 +6,8 @@ use super::commands::Invocation;
 use super::state::ShellState;
 use super::walk::{Walker, unknown};
 use super::{
-    AccessKind, Word, WordRole, arg_effects, code_commands, diffs, downloads, path_args,
+    AccessKind, Word, WordRole, arg_effects, code_commands, diffs, downloads, outputs, path_args,
     risky_words, tracked_files, tree_filter,
-    AccessKind, Word, WordRole, arg_effects, downloads, outputs, path_args, risky_words,
-    tracked_files, tree_filter,
 };
 
 /// Records the effects of a known program.

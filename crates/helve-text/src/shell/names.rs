@@ -146,16 +146,18 @@ const GROUPS: &[(&str, NameGroup)] = &[
 
 /// Whether a group contains a name.
 pub(super) fn contains(group: NameGroup, name: &str) -> bool {
+    let parts = |text: &str| text.matches(':').count();
+    let matches = |(it, pattern): &(NameGroup, &str)| {
+        *it == group && wildcard::matches(pattern, name) && parts(pattern) == parts(name)
+    };
     NAMES.groups.get(name).is_some_and(|groups| groups.contains(&group))
-        || NAMES
-            .patterns
-            .iter()
-            .any(|(it, pattern)| *it == group && wildcard::matches(pattern, name))
+        || NAMES.patterns.iter().any(matches)
 }
 
 /// Whether a group contains a program, or one with its first arguments: `docker:build`.
 pub(super) fn mentions_program(group: NameGroup, program: &str) -> bool {
     NAMES.programs.get(program).is_some_and(|groups| groups.contains(&group))
+        || contains(group, program)
 }
 
 /// Whether a long flag is the beginning of a flag that names an output of this program.
@@ -210,10 +212,10 @@ pub(super) fn file_type(name: &str) -> Option<&'static [&'static str]> {
 struct NameTable {
     /// The groups that each name belongs to.
     groups: HashMap<&'static str, Vec<NameGroup>>,
-    /// The names that contain `*`, which stands for any text.
-    patterns: Vec<(NameGroup, &'static str)>,
     /// The same for the parts of names before the first colon.
     programs: HashMap<&'static str, Vec<NameGroup>>,
+    /// The names that contain `*`, which stands for any text.
+    patterns: Vec<(NameGroup, &'static str)>,
     /// For `sudoedit`: `sudo`, because rules about `sudo` also apply to it.
     rule_aliases: HashMap<&'static str, &'static str>,
     /// For `hub`: `git`, because it takes the same subcommands and options.

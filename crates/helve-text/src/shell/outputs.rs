@@ -4,8 +4,8 @@
 //! Only rules that deny changing such a file count, so a flag that means something else to a program does no harm: its
 //! value would have to be the path of a denied file.
 
-use super::code_commands;
 use super::args::ParsedArgs;
+use super::code_commands;
 use super::commands::basename;
 use super::names::{self, NameGroup};
 use super::path_args::paths_in;
@@ -13,8 +13,7 @@ use super::programs;
 use super::remote_names::RemotePath;
 use super::state::ShellState;
 use super::walk::Walker;
-use super::{AccessKind, TreeFilter, Word, downloads};
-use super::{AccessKind, TreeFilter, Word, WordRole};
+use super::{AccessKind, TreeFilter, Word, WordRole, downloads};
 
 /// Records the values of flags that name an output, and the last operand of programs like `ffmpeg`.
 pub(super) fn record(
@@ -40,6 +39,11 @@ pub(super) fn record(
         } else if attached_value(program, text).is_some() {
             next.into_iter().for_each(|value| record_output(walker, value, run, state));
         }
+    }
+    record_fixed_files(walker, words, args, (run, state));
+    record_new_folders(walker, words, args, (run, state));
+    if writes_working_dir {
+        record_working_folders(walker, words, run, state);
     }
     if is_in_group(NameGroup::OutputLast, words) {
         record_last_operand(walker, words, run, state);
@@ -72,15 +76,6 @@ fn record_last_operand(walker: &mut Walker<'_>, words: &[Word], run: usize, stat
         if copies_content || remote.name().is_none() {
             walker.record_access(to, AccessKind::WriteTree, state, Some(run));
         }
-    record_fixed_files(walker, words, args, (run, state));
-    record_new_folders(walker, words, args, (run, state));
-    if writes_working_dir {
-        record_working_folders(walker, words, run, state);
-    }
-    if is_in_group(NameGroup::OutputLast, words)
-        && let Some(last) = words.iter().skip(1).rfind(|word| !word.prefix().starts_with('-'))
-    {
-        record_output(walker, last, run, state);
     }
 }
 
@@ -169,35 +164,8 @@ fn record_read_folders(walker: &mut Walker<'_>, words: &[Word], run: usize, stat
     }
 }
 
-/// Whether a group contains a program, or one with its first arguments: `docker:build`. Flags between them do not count,
-/// nor do words after a flag, which may be its value.
+/// Whether a group contains a program, or one with its first arguments: `docker:build`.
 fn is_in_group(group: NameGroup, words: &[Word]) -> bool {
-    let is_flag = |at: usize| words[at].prefix().starts_with('-');
-    let no_flag = |at: &usize| !is_flag(*at);
-    let no_value = |at: &usize| !is_flag(*at) && !is_flag(*at - 1);
-    let contains = |names: &mut dyn Iterator<Item = usize>| {
-        let names = names.map(|at| words[at].shown());
-        names_command(group, words[0].shown(), names)
-    };
-    !words.is_empty()
-        && (contains(&mut (1..words.len()))
-            || contains(&mut (1..words.len()).filter(no_flag))
-            || contains(&mut (1..words.len()).filter(no_value)))
-}
-
-/// Whether a group contains a program, or one with its first arguments.
-fn names_command<'w>(
-    group: NameGroup,
-    program: &str,
-    arguments: impl Iterator<Item = &'w str>,
-) -> bool {
-    const MAX_ARGUMENTS: usize = 3;
-    let base = basename(program);
-    let mut command = programs::table_name(base).unwrap_or(base).to_string();
-    let mut found = names::contains(group, &command);
-    for argument in arguments.take(MAX_ARGUMENTS) {
-        command = format!("{command}:{argument}");
-        found |= names::contains(group, &command);
     command_length(group, words).is_some()
 }
 
@@ -209,9 +177,6 @@ fn command_length(group: NameGroup, words: &[Word]) -> Option<usize> {
     let (program, rest) = words.split_first()?;
     let base = basename(program.shown());
     let base = programs::table_name(base).unwrap_or(base);
-    if base.starts_with("create-") && names::contains(group, "create-") {
-        return Some(1);
-    }
     if !names::mentions_program(group, base) {
         return None;
     }
