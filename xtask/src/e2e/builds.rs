@@ -36,6 +36,12 @@ const BUILDS: &[RealBuild] = &[
     RealBuild {
         name: "pytest",
         program: "python3",
+        prepare: "python3 -m venv venv && venv/bin/pip install -q pytest==8.3.4 click==8.1.8 jinja2==3.1.5 trio==0.28.0 && venv/bin/pip download -q --no-deps --no-binary :all: click==8.1.8 jinja2==3.1.5 && for f in *.tar.gz; do tar xf $f; done",
+        build: "(cd click-8.1.8 && ../venv/bin/pytest -q tests) && cd jinja2-3.1.5 && ../venv/bin/pytest -q tests",
+    },
+    RealBuild {
+        name: "pytest with 4,000 new files",
+        program: "python3",
         prepare: "python3 -m venv venv && venv/bin/pip install -q pytest==8.3.4 && mkdir tests && for n in $(seq 200); do printf 'def test_%s(tmp_path):\\n    for i in range(20):\\n        (tmp_path / str(i)).write_text(\"x\" * 1000)\\n' $n; done > tests/test_files.py",
         build: "venv/bin/pytest -q tests",
     },
