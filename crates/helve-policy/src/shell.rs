@@ -114,18 +114,17 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
     let relocations = collector.collect_relocations(&script.transfers);
     for access in &script.accesses {
         match access.kind {
-            AccessKind::Mentioned => collector.add_mentioned(access),
+            AccessKind::Mentioned => {
+                collector.add_mentioned(access);
+                continue;
+            }
             AccessKind::FlagOutput => collector.add_output(access),
-            _ => {}
+            _ if collector.is_skipped(access) => continue,
+            _ => {
+                collector.add_access(access);
+                collector.add_possible_reads(access);
+            }
         }
-        if matches!(access.kind, AccessKind::Mentioned | AccessKind::FlagOutput) {
-            continue;
-        }
-        if collector.is_skipped(access) {
-            continue;
-        }
-        collector.add_access(access);
-        collector.add_possible_reads(access);
         collector.add_relocated_origins(access, &relocations);
     }
     let commands = collector.commands(script);
@@ -252,6 +251,12 @@ impl<F: FileFacts> PartCollector<'_, F> {
     /// Records a file or folder that a command writes to because a flag names it.
     fn add_output(&mut self, access: &FileAccess) {
         let (Some(run), Some(target)) = (access.run, self.expand(&access.target)) else { return };
+        if let FileTarget::Glob(pattern) = &access.target
+            && !target.resolved.iter().any(|path| path.exists)
+        {
+            // The files that it selects are not there yet.
+            self.add_unclear(AccessKind::Write, pattern, Unclear::Target);
+        }
         for subject in target.resolved.iter().flat_map(|path| &path.subjects) {
             let paths = [subject.clone(), everything_below(subject)];
             self.outputs.extend(paths.map(|it| (run, it)));

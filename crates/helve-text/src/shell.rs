@@ -404,6 +404,8 @@ pub struct Transfer {
     pub is_recursive: bool,
     /// The source is a file that `find` found. A glob stands only for files that exist.
     pub is_found: bool,
+    /// A source that is a symbolic link may stay one.
+    pub keeps_links: bool,
 }
 
 /// The file or files that are accessed.

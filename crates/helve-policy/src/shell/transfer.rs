@@ -1,7 +1,8 @@
 //! Follows files that a script copies, moves or links. After `ln -s .env x`, the command `cat x` is also judged as
 //! `cat .env`; after `cp -r a b`, the command `cat b/x` also as `cat a/x`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::ops::Range;
 
 use helve_text::shell::{AccessKind, FileAccess, FileTarget, Transfer, TreeFilter};
 
@@ -28,15 +29,47 @@ impl<F: FileFacts> PartCollector<'_, F> {
     /// `dir/a`.
     pub(super) fn collect_relocations(&mut self, transfers: &[Transfer]) -> Vec<Relocation> {
         let mut relocations = Vec::new();
+        let mut made_by: Vec<Range<usize>> = Vec::new();
         for transfer in transfers {
-            match &transfer.from {
-                FileTarget::Path(from) if transfer.symbolic => {
-                    self.relocate_link(from, &transfer.to, &mut relocations);
-                }
-                from => self.relocate_copy(from, transfer, &mut relocations),
-            }
+            let start = relocations.len();
+            self.relocate(transfer, &mut relocations);
+            made_by.push(start..relocations.len());
+        }
+        for (transfer, own) in transfers.iter().zip(made_by) {
+            self.relocate_behind_links(transfer, own, &mut relocations);
         }
         relocations
+    }
+
+    fn relocate(&mut self, transfer: &Transfer, relocations: &mut Vec<Relocation>) {
+        match &transfer.from {
+            FileTarget::Path(from) if transfer.symbolic => {
+                self.relocate_link(from, &transfer.to, relocations);
+            }
+            from => self.relocate_copy(from, transfer, relocations),
+        }
+    }
+
+    /// Repeats a transfer for the folders that its destination leads to, if other commands of the script made it a link
+    /// or copied it: in `ln -s a b; cp c b`, the copy writes `a/c`. `own` are the relocations of the transfer itself.
+    fn relocate_behind_links(
+        &mut self,
+        transfer: &Transfer,
+        own: Range<usize>,
+        relocations: &mut Vec<Relocation>,
+    ) {
+        let to = normalize(&transfer.to);
+        let others = relocations.iter().enumerate().filter(|(at, _)| !own.contains(at));
+        let direct: BTreeSet<String> =
+            others.filter_map(|(_, relocation)| relocation.origin(&to)).collect();
+        for origin in direct {
+            let Some(further) = self.origins(&origin, relocations, Relocation::origin) else {
+                return self.add_unclear(AccessKind::Write, &transfer.to, Unclear::Target);
+            };
+            for to in further.into_iter().chain([origin]) {
+                self.relocate(&Transfer { to, ..transfer.clone() }, relocations);
+            }
+        }
     }
 
     fn relocate_copy(
@@ -75,10 +108,13 @@ impl<F: FileFacts> PartCollector<'_, F> {
         if paths.len() + entries.len() > MAX_NAMES {
             return self.add_unclear(AccessKind::Write, to, Unclear::Target);
         }
+        let sources = paths.iter().chain(&entries).filter(|_| transfer.keeps_links);
+        let links: HashSet<String> =
+            sources.filter(|path| self.is_link(path, relocations)).cloned().collect();
         let relocate = |from: &str, to: &str| Relocation {
             from: from.to_string(),
             to: normalize(to),
-            is_link: false,
+            is_link: links.contains(from),
         };
         let possible_folders = paths.iter().filter(|path| !self.is_plain_file(path));
         relocations.extend(possible_folders.map(|folder| relocate(folder, to)));
@@ -127,6 +163,19 @@ impl<F: FileFacts> PartCollector<'_, F> {
         Some(looks_like_folder || self.facts.resolve(path)?.is_folder)
     }
 
+    /// Whether a path is a symbolic link, perhaps one that the script makes.
+    fn is_link(&self, path: &str, relocations: &[Relocation]) -> bool {
+        let path = normalize(path);
+        let has_other_name = self.facts.resolve(&path).is_none_or(|it| it.subjects.len() > 1);
+        let (folder, name) = path.rsplit_once('/').unwrap_or(("", &path));
+        let is_listed_link = || {
+            let entries = self.facts.list(if folder.is_empty() { "/" } else { folder });
+            entries.is_none_or(|it| it.iter().any(|entry| entry.name == name && entry.is_link))
+        };
+        relocations.iter().any(|it| it.is_link && it.to == path)
+            || has_other_name && is_listed_link()
+    }
+
     /// Whether a path is certainly a file, not a folder.
     fn is_plain_file(&self, path: &str) -> bool {
         self.facts.resolve(path).is_some_and(|facts| facts.exists && !facts.is_folder)
@@ -153,7 +202,11 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 FileTarget::Glob(_) => FileTarget::Glob(path),
                 FileTarget::Path(_) | FileTarget::Unknown(_) => FileTarget::Path(path),
             };
-            self.add_access(&FileAccess { target, run: None, ..access.clone() });
+            let access = FileAccess { target, ..access.clone() };
+            match access.kind {
+                AccessKind::FlagOutput => self.add_output(&access),
+                _ => self.add_access(&access),
+            }
         }
     }
 

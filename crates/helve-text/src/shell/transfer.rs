@@ -12,6 +12,9 @@ use super::{AccessKind, DynamicKind, FileTarget, Transfer, Word, downloads, frag
 /// Flags whose value is the destination directory.
 const DIR_FLAGS: &[&str] = &["-t", "--target-directory"];
 
+/// Flags with which links are copied as links. Recursive copies do that too.
+const LINK_FLAGS: &[&str] = &["-P", "-d", "-l", "--no-dereference", "--links"];
+
 /// Records the transfers of a command.
 pub(super) fn record(
     walker: &mut Walker<'_>,
@@ -46,15 +49,17 @@ pub(super) fn record(
             None => return,
         },
     };
+    let is_recursive =
+        args.reads_tree() || args.arguments.iter().any(|it| it.role == ArgRole::Consume);
     let mode = TransferMode {
-        symbolic: base == "ln"
-            && args.has_any(&["-s", "--symbolic"])
-            && !args.has_any(&["-r", "--relative"]),
+        symbolic: base == "ln" && args.has_any(&["-s", "--symbolic"])
+            || base == "cp" && args.has_any(&["-s", "--symbolic-link"]),
+        adjusts_target: base == "ln" && args.has_any(&["-r", "--relative"]),
         copies_entries: args.has_any(&["-T", "--no-target-directory"]),
         slash_copies_entries: base == "rsync",
-        is_recursive: args.reads_tree()
-            || args.arguments.iter().any(|it| it.role == ArgRole::Consume),
+        is_recursive,
         is_found: false,
+        keeps_links: is_recursive || args.has_any(LINK_FLAGS),
     };
     let is_hard_link = base == "ln" && !args.has_any(&["-s", "--symbolic"])
         || base == "cp" && args.has_any(&["-l", "--link"]);
@@ -206,6 +211,8 @@ fn destination_flag(args: &ParsedArgs) -> Option<&Argument> {
 struct TransferMode {
     /// Creates a symbolic link whose target is the source as written.
     symbolic: bool,
+    /// The source is relative to the working directory, even if it becomes the target of a link.
+    adjusts_target: bool,
     /// The entries of a source directory go into the destination, rather than the directory itself.
     copies_entries: bool,
     /// The same, but only for a source that ends with a slash.
@@ -214,6 +221,8 @@ struct TransferMode {
     is_recursive: bool,
     /// See [`Transfer::is_found`].
     is_found: bool,
+    /// See [`Transfer::keeps_links`].
+    keeps_links: bool,
 }
 
 fn add_transfer(
@@ -232,7 +241,9 @@ fn add_transfer(
     for dir in dirs {
         let to = join_path(dir, to);
         let from = match from {
-            Word::Literal(text) if mode.symbolic => FileTarget::Path(text.clone()),
+            Word::Literal(text) if mode.symbolic && !mode.adjusts_target => {
+                FileTarget::Path(text.clone())
+            }
             Word::Literal(text) => FileTarget::Path(join_path(dir, text)),
             Word::Glob(pattern) => FileTarget::Glob(join_path(&fragments::escape(dir), pattern)),
             Word::Dynamic(dynamic) => FileTarget::Unknown(dynamic.shown.clone()),
@@ -242,8 +253,9 @@ fn add_transfer(
         let source_copies_entries = matches!(text.rsplit('/').next(), Some("." | ".."))
             || mode.slash_copies_entries && text.ends_with('/');
         let copies_entries = mode.copies_entries || source_copies_entries;
-        let TransferMode { symbolic, is_recursive, is_found, .. } = mode;
-        let transfer = Transfer { from, to, symbolic, copies_entries, is_recursive, is_found };
+        let TransferMode { symbolic, is_recursive, is_found, keeps_links, .. } = mode;
+        let transfer =
+            Transfer { from, to, symbolic, copies_entries, is_recursive, is_found, keeps_links };
         if walker.check_limits() && !walker.script.transfers.contains(&transfer) {
             walker.script.transfers.push(transfer);
         }
@@ -307,7 +319,8 @@ mod tests {
         check("mv *.c d", &["copy /w/*.c to /w/d"]);
         check("ln -s ../a d/l", &["link ../a to /w/d/l"]);
         check("ln -s ../a", &["link ../a to /w/."]);
-        check("ln -rs a l", &["copy /w/a to /w/l"]);
+        check("ln -rs a l", &["link /w/a to /w/l"]);
+        check("cp -s /a l", &["link /a to /w/l"]);
         check("rsync -a a/ b", &["copy /w/a/ to /w/b merged"]);
         check("wget http://h/x -P d", &[]);
         check("wget http://h/x -O d", &[]);
