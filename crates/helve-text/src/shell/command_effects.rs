@@ -6,8 +6,8 @@ use super::commands::Invocation;
 use super::state::ShellState;
 use super::walk::{Walker, unknown};
 use super::{
-    AccessKind, Word, WordRole, arg_effects, code_commands, diffs, downloads, outputs, path_args,
-    risky_words, tracked_files, tree_filter,
+    AccessKind, Word, WordRole, arg_effects, code_commands, diffs, downloads, file_patterns,
+    outputs, path_args, risky_words, tracked_files, tree_filter,
 };
 
 /// Records the effects of a known program.
@@ -39,6 +39,7 @@ pub(super) fn apply(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Shel
     record_working_dir(walker, call, state);
     tracked_files::record(walker, call, state);
     record_changed_operands(walker, call, state);
+    record_restored_files(walker, call, state);
     diffs::record(walker, call, state);
     risky_words::record(walker, call, state);
     let is_code = |it: &Argument| {
@@ -156,5 +157,27 @@ fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state
             outputs::record_output(walker, word, call.run, state);
         }
         arg_effects::record_pattern(walker, call, word, AccessKind::MaybeWriteTree, state);
+    }
+}
+
+/// Records the files that git takes from a commit or from the index. They need not exist now. The first operand may be a
+/// branch, unless it follows `--`.
+fn record_restored_files(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
+    let args = call.args;
+    if !args.spec.traits.restores_files || args.is_dry_run() {
+        return;
+    }
+    let takes_branch = !args.arguments.iter().any(|it| it.role == ArgRole::Stat);
+    let separator = tracked_files::double_dash_at(call.words, args);
+    let operands = args.roles.iter().zip(call.words).enumerate();
+    let operands = operands.filter(|(_, (role, _))| **role == WordRole::Operand);
+    for (count, (at, (_, word))) in operands.enumerate() {
+        if takes_branch && count == 0 && separator.is_none_or(|separator| at < separator) {
+            continue;
+        }
+        let word = file_patterns::as_pathspec(word);
+        let reach = word.literal().and_then(file_patterns::reach_of_pathspec);
+        let file = reach.map_or(word, |reach| reach.base);
+        outputs::record_output(walker, &file, call.run, state);
     }
 }

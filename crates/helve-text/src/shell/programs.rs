@@ -243,6 +243,8 @@ pub(super) struct ProgramTraits {
     pub(super) changes_operands: bool,
     /// Changes the working directory if it has no operands.
     pub(super) changes_working_dir: bool,
+    /// Takes its operands from a commit or from the index, so they need not exist.
+    pub(super) restores_files: bool,
     /// Reads the working directory if it is given no file.
     pub(super) reads_working_dir: bool,
     /// Reads its standard input instead of the working directory, if it has one.
@@ -565,6 +567,7 @@ impl ProgramTraits {
             "write-tree" => &mut self.write_tree,
             "changes-operands" => &mut self.changes_operands,
             "changes-working-dir" => &mut self.changes_working_dir,
+            "restores-files" => &mut self.restores_files,
             "reads-working-dir" => &mut self.reads_working_dir,
             "prefers-stdin" => &mut self.prefers_stdin,
             "skips-hidden" => &mut self.skips_hidden,

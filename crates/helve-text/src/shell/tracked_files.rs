@@ -127,7 +127,7 @@ pub(super) fn follows_separator(words: &[Word], args: &ParsedArgs, operand: &Arg
 }
 
 /// Returns the index of the word `--` that ends the flags.
-fn double_dash_at(words: &[Word], args: &ParsedArgs) -> Option<usize> {
+pub(super) fn double_dash_at(words: &[Word], args: &ParsedArgs) -> Option<usize> {
     let is_flag = |at: &usize| args.roles.get(*at) == Some(&WordRole::Flag);
     (0..words.len()).filter(is_flag).find(|at| words[*at].literal() == Some("--"))
 }
