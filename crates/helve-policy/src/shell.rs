@@ -13,7 +13,8 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use helve_text::shell::{
-    self as syntax, AccessKind, FileAccess, FileTarget, ProgramRun, RiskKind, Script, ShellContext,
+    self as syntax, AccessKind, Approval, FileAccess, FileTarget, ProgramRun, RiskKind, Script,
+    ShellContext,
 };
 
 use crate::ask::{MatchBy, MentionedFiles, Part, Unclear};
@@ -129,7 +130,8 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
     }
     let commands = collector.commands(script);
     for access in &script.accesses {
-        let command = access.run.and_then(|run| commands.get(run));
+        let run = access.run.map(|run| collector.approved_run(run));
+        let command = run.and_then(|run| commands.get(run));
         collector.add_tree(access, &relocations, command);
     }
     collector.add_copied_folders();
@@ -400,8 +402,18 @@ impl<F: FileFacts> PartCollector<'_, F> {
         }
     }
 
+    /// Returns the run whose rule decides about a run. The rule for `npx` also covers the programs of packages.
+    fn approved_run(&self, mut run: usize) -> usize {
+        let needs_no_rule = |run: &&ProgramRun| run.approval == Approval::Exempt;
+        while let Some(parent) = self.runs.get(run).filter(needs_no_rule).and_then(|it| it.parent) {
+            run = parent;
+        }
+        run
+    }
+
     /// Returns how rules match a file that a command accesses without naming it.
     fn match_unnamed_file(&self, run: Option<usize>) -> MatchBy {
+        let run = run.map(|run| self.approved_run(run));
         match run.and_then(|run| self.runs.get(run)) {
             Some(run) => {
                 let run = code_paths::resolved(run, self.facts);

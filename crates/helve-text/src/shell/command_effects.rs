@@ -6,8 +6,8 @@ use super::commands::Invocation;
 use super::state::ShellState;
 use super::walk::{Walker, unknown};
 use super::{
-    AccessKind, Word, WordRole, arg_effects, code_commands, diffs, downloads, file_patterns,
-    outputs, path_args, risky_words, tracked_files, tree_filter,
+    AccessKind, TreeFilter, Word, WordRole, arg_effects, code_commands, diffs, downloads,
+    file_patterns, outputs, path_args, risky_words, tracked_files, tree_filter,
 };
 
 /// Records the effects of a known program.
@@ -144,10 +144,12 @@ fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state
     }
     let operands =
         args.roles.iter().zip(call.words).filter(|(role, _)| **role == WordRole::Operand);
-    let mut words: Vec<&Word> = operands.map(|(_, word)| word).collect();
-    let working_dir = Word::Literal(".".into());
+    let words: Vec<&Word> = operands.map(|(_, word)| word).collect();
     if words.is_empty() && spec.traits.changes_working_dir {
-        words.push(&working_dir);
+        let names = spec.changed_names.iter().map(|it| it.to_string()).collect();
+        let filter = TreeFilter { names, ..tree_filter::of(args) };
+        let access = (AccessKind::MaybeWriteTree, &filter);
+        walker.record_filtered_access(&Word::Literal(".".into()), access, state, Some(call.run));
     }
     let access = (AccessKind::MaybeWriteTree, &tree_filter::of(args));
     for word in words {

@@ -87,6 +87,8 @@ pub(super) struct ProgramSpec {
     pub(super) write_tree: Vec<&'static str>,
     /// Flags with which every operand may be a file or directory that is changed.
     pub(super) changes_operands: Vec<&'static str>,
+    /// Globs for the names of the files that the program changes if it changes the working directory.
+    pub(super) changed_names: Vec<&'static str>,
     /// Flags with which operands with the role `read` are only listed.
     pub(super) only_lists: Vec<&'static str>,
     /// Flags with which the program reads the working directory with everything below it.
@@ -436,6 +438,7 @@ impl ProgramSpec {
             "whole-commits-with" => &mut self.whole_commits_with,
             "write-tree" => &mut self.write_tree,
             "changes-operands" => &mut self.changes_operands,
+            "changed-names" => &mut self.changed_names,
             "only-lists" => &mut self.only_lists,
             "reads-working-dir-with" => &mut self.reads_working_dir_with,
             "hidden-with" => &mut self.flags_showing_hidden,
