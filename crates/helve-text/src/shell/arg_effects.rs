@@ -38,7 +38,7 @@ const CHECKS: &[(ArgRole, ValueTest, RiskKind)] = &[
     (ArgRole::Format, |value| value.prefix().starts_with('+'), RiskKind::Unlisted),
     (ArgRole::Url, safe_values::is_safe_url, RiskKind::Unlisted),
     (ArgRole::Data, safe_values::is_safe_data, RiskKind::Unlisted),
-    (ArgRole::Literal, safe_values::is_literal_text, RiskKind::Unlisted),
+    (ArgRole::WriteOut, safe_values::is_literal_text, RiskKind::Unlisted),
     (ArgRole::Keystrokes, safe_values::is_printable, RiskKind::Unlisted),
     (ArgRole::Count, safe_values::is_count, RiskKind::Unlisted),
     (ArgRole::Encoded, safe_values::is_encoded_text, RiskKind::Unlisted),
@@ -125,6 +125,7 @@ fn apply_role(
         ArgRole::PrintfFormat => record_printf_format(walker, call, argument, state),
         ArgRole::Dd => record_dd_operand(walker, call, argument, state),
         ArgRole::GitSetting => walk_setting(walker, call, value, state),
+        ArgRole::WriteOut => record_write_out(walker, call, value, state),
         ArgRole::GitSettingValue => record_setting(walker, call, argument, state),
         ArgRole::Test => {
             let words = &call.words[argument.word..];
@@ -157,7 +158,6 @@ fn apply_role(
         | ArgRole::SshOption
         | ArgRole::LinkerFlags
         | ArgRole::MakeGoal
-        | ArgRole::Literal
         | ArgRole::Keystrokes
         | ArgRole::Count => {}
     }
@@ -293,7 +293,9 @@ fn record_passed(
     value: &Word,
     state: &mut ShellState,
 ) {
-    path_args::record_paths(walker, value, state, call.run);
+    if !outputs::is_on_other_machine(call.words, value) {
+        path_args::record_paths(walker, value, state, call.run);
+    }
     if call.args.reads_tree() {
         let filter = tree_filter::of(call.args);
         walker.record_filtered_access(
@@ -471,6 +473,24 @@ fn record_printf_format(
         for name in call.words[argument.word + 1..].iter().filter(may_name) {
             builtins::assign_unknown(walker, name, state);
         }
+    }
+}
+
+/// Records the files that a format of curl names: `%output{file}`, or `%output{>>file}` to append.
+fn record_write_out(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    value: &Word,
+    state: &ShellState,
+) {
+    for text in value.shown().split("%output{").skip(1) {
+        let file = match (text.split_once('}'), value) {
+            (Some((file, _)), Word::Literal(_)) => {
+                Word::Literal(file.strip_prefix(">>").unwrap_or(file).to_string())
+            }
+            _ => unknown(value.shown()),
+        };
+        walker.record_access(&file, AccessKind::Write, state, Some(call.run));
     }
 }
 

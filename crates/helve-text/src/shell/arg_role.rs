@@ -93,8 +93,8 @@ pub(super) enum ArgRole {
     MakeGoal,
     /// A mode for `find -perm`, which may start with a dash.
     Mode,
-    /// Text that must be fully known and must not name a file with `@`.
-    Literal,
+    /// The output format of curl, which may name files that are written.
+    WriteOut,
     /// Text that acts as if typed at the keyboard.
     Keystrokes,
     /// A number. Other flags may follow it in the same word.
@@ -155,7 +155,7 @@ const ROLES: &[(&str, ArgRole)] = &[
     ("test", ArgRole::Test),
     ("make-goal", ArgRole::MakeGoal),
     ("mode", ArgRole::Mode),
-    ("literal", ArgRole::Literal),
+    ("write-out", ArgRole::WriteOut),
     ("keystrokes", ArgRole::Keystrokes),
     ("count", ArgRole::Count),
     ("printf-format", ArgRole::PrintfFormat),

@@ -196,6 +196,13 @@ struct Place<'t> {
 impl<'t> Place<'t> {
     /// Returns what follows a listed word, if the word stands here.
     fn argument_of(&self, word: &str) -> Option<Argument<'t>> {
+        if let Some((word, second)) = word.split_once("..") {
+            let rest = self.argument_of(word)?.rest;
+            let second = format!(" {second} ");
+            let at = rest.to_ascii_lowercase().rfind(&second)?;
+            let rest = &rest[at + second.len()..];
+            return Some(Argument { rest, quoted: string_at(rest) });
+        }
         let is_name = |c: char| c.is_alphanumeric() || c == '_';
         if word.len() == 1 && word.starts_with('`') {
             let text = self.rest.strip_prefix(word)?;

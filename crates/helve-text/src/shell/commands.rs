@@ -379,7 +379,7 @@ impl Walker<'_> {
             self.record_access(&words[0], AccessKind::Stat, state, Some(run));
         }
         if !builtins::is_unlisted_builtin(name) {
-            for word in &words[1..] {
+            for word in words[1..].iter().filter(|it| !outputs::is_on_other_machine(words, it)) {
                 path_args::record_paths(self, word, state, run);
             }
             outputs::record(self, words, None, (run, state));

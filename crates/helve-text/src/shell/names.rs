@@ -96,6 +96,10 @@ pub(super) enum NameGroup {
     BaseFlag,
     /// A flag whose value is a file in the folder in which a program works: `--manifest-path`.
     BaseFileFlag,
+    /// A command that copies to and from other machines, which are written `x:path`.
+    CopiesToHosts,
+    /// The same, but a remote may also stand for a folder of this machine.
+    MayCopyToHosts,
 }
 
 const GROUPS: &[(&str, NameGroup)] = &[
@@ -142,6 +146,8 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("in-place-flag", NameGroup::InPlaceFlag),
     ("base-flag", NameGroup::BaseFlag),
     ("base-file-flag", NameGroup::BaseFileFlag),
+    ("copies-to-hosts", NameGroup::CopiesToHosts),
+    ("may-copy-to-hosts", NameGroup::MayCopyToHosts),
 ];
 
 /// Whether a group contains a name.

@@ -56,7 +56,12 @@ fn record_last_operand(walker: &mut Walker<'_>, words: &[Word], run: usize, stat
     let mut operands: Vec<&Word> =
         words.iter().skip(1).filter(|word| !word.prefix().starts_with('-')).collect();
     let Some(to) = operands.pop() else { return };
-    record_output(walker, to, run, state);
+    let may_upload = is_in_group(NameGroup::MayCopyToHosts, words);
+    if is_on_other_machine(words, to) || may_upload && RemotePath::of(to).is_some() {
+        walker.record_access(to, AccessKind::FlagOutput, state, Some(run));
+    } else {
+        record_output(walker, to, run, state);
+    }
     let remotes: Vec<RemotePath<'_>> =
         operands.into_iter().filter_map(RemotePath::of_container).collect();
     // Uploads write nothing here.
@@ -77,6 +82,11 @@ fn record_last_operand(walker: &mut Walker<'_>, words: &[Word], run: usize, stat
             walker.record_access(to, AccessKind::WriteTree, state, Some(run));
         }
     }
+}
+
+/// Whether an argument is a file of another machine or a container, for commands that copy files between machines.
+pub(super) fn is_on_other_machine(words: &[Word], argument: &Word) -> bool {
+    RemotePath::of_container(argument).is_some() && is_in_group(NameGroup::CopiesToHosts, words)
 }
 
 /// Records the folders that commands like `cargo new` or `npm create` may create something in.
@@ -156,7 +166,9 @@ fn record_working_folders(walker: &mut Walker<'_>, words: &[Word], run: usize, s
 fn record_read_folders(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &ShellState) {
     let reads_working_dir = is_in_group(NameGroup::ReadsWorkingDir, words);
     let reads_folders = is_in_group(NameGroup::ReadsFolders, words);
-    let arguments = words.iter().skip(1).filter(|_| reads_folders).filter_map(Word::literal);
+    let arguments = words.iter().skip(1).filter(|_| reads_folders);
+    let arguments =
+        arguments.filter(|it| !is_on_other_machine(words, it)).filter_map(Word::literal);
     let paths = arguments.flat_map(paths_in).chain(reads_working_dir.then_some("."));
     for path in paths {
         let access = (AccessKind::MaybeReadTree, &TreeFilter::default());

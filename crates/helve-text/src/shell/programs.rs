@@ -600,6 +600,21 @@ mod tests {
         assert_eq!(PROGRAMS.problems, Vec::<String>::new());
     }
 
+    #[test]
+    fn blocks_that_others_name_exist() {
+        for spec in &PROGRAMS.specs {
+            let names = spec.rest_as.iter().chain(&spec.default_command);
+            let missing: Vec<_> = names.filter(|name| super::spec(name).is_none()).collect();
+            assert!(missing.is_empty(), "{missing:?}");
+        }
+    }
+
+    #[test]
+    fn a_block_cannot_use_a_later_one() {
+        let table = super::ProgramTable::parse("a\n  use b\nb\n  plain -v\n");
+        assert_eq!(table.problems, ["use b"]);
+    }
+
     /// Flags with which programs are known to write or run something must not be listed as harmless.
     #[test]
     fn dangerous_flags_are_not_listed_as_harmless() {
