@@ -476,6 +476,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
             // Also if the file does not exist now, because it may exist when the command runs.
             AccessKind::Read | AccessKind::ReadTree => "read",
             AccessKind::Write | AccessKind::WriteTree | AccessKind::MaybeWrite => "edit",
+            // A folder itself stays as it is. The files below it are judged one by one.
+            AccessKind::MaybeWriteTree if path.is_folder && path.outside.is_none() => return,
             AccessKind::MaybeWriteTree if path.exists || path.outside.is_some() => "edit",
             // An unknown program may write to a protected file that it is given.
             AccessKind::PassedToUnknown | AccessKind::NamedInCode

@@ -95,7 +95,7 @@ impl FileFacts for Tree {
             }
         };
         let outside = (!is_inside).then(|| Part::new("external_directory", format!("{folder}/*")));
-        let mut subjects = vec![subject(&real), subject(path)];
+        let mut subjects = vec![subject(&real), subject(&path.replace("/./", "/"))];
         subjects.dedup();
         let exists = self.nodes.contains_key(&real) || real == "/";
         let is_folder = matches!(self.nodes.get(&real), Some(Node::Folder)) || real == "/";
