@@ -45,6 +45,7 @@ const CHECKS: &[(ArgRole, ValueTest, RiskKind)] = &[
     (ArgRole::Cookie, safe_values::is_cookie_text, RiskKind::Unlisted),
     (ArgRole::Field, safe_values::is_plain_field, RiskKind::Unlisted),
     (ArgRole::BareName, safe_values::is_bare_name, RiskKind::Runs),
+    (ArgRole::Name, safe_values::is_name_without_slash, RiskKind::Runs),
     (ArgRole::SortKey, safe_values::is_safe_sort_key, RiskKind::Runs),
     (ArgRole::Remote, safe_values::is_safe_remote, RiskKind::Runs),
     (ArgRole::RemoteName, safe_values::is_remote_name, RiskKind::Runs),
@@ -153,6 +154,7 @@ fn apply_role(
         | ArgRole::Field
         | ArgRole::PluginOff
         | ArgRole::BareName
+        | ArgRole::Name
         | ArgRole::SortKey
         | ArgRole::Refspec
         | ArgRole::SshOption

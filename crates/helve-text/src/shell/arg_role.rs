@@ -65,6 +65,8 @@ pub(super) enum ArgRole {
     PluginOff,
     /// A name without slashes and dots, so that it cannot be a file or module.
     BareName,
+    /// A name without a slash.
+    Name,
     /// A key that git sorts by. Sorting by signature makes git run another program.
     SortKey,
     /// The name or address of a git repository.
@@ -141,6 +143,7 @@ const ROLES: &[(&str, ArgRole)] = &[
     ("field", ArgRole::Field),
     ("plugin-off", ArgRole::PluginOff),
     ("bare-name", ArgRole::BareName),
+    ("name", ArgRole::Name),
     ("sort-key", ArgRole::SortKey),
     ("remote", ArgRole::Remote),
     ("remote-name", ArgRole::RemoteName),

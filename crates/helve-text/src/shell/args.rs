@@ -221,6 +221,11 @@ impl ArgParser<'_> {
             self.parse_any_flag(at, text);
         } else if spec.traits.plus_flags && text.starts_with('+') {
             self.parsed.roles[at] = WordRole::Flag;
+        } else if spec.traits.plus_name && text.starts_with('+') {
+            self.parsed.roles[at] = WordRole::Flag;
+            if text.contains('/') {
+                self.add_word_risk(at, RiskKind::Runs);
+            }
         } else if text.starts_with("--")
             || spec.traits.single_dash && (text.starts_with('-') || spec.flag(text).is_some())
         {

@@ -17,6 +17,9 @@ impl ArgParser<'_> {
             DynamicKind::Revision => self.operand_role(0) == Some(ArgRole::Revision),
             DynamicKind::Anything => false,
         };
+        if self.parsed.spec.traits.plus_name && dynamic.prefix.starts_with('+') {
+            self.add_word_risk(at, RiskKind::Runs);
+        }
         if self.parsed.spec.traits.any_flag || is_harmless && !dynamic.prefix.starts_with('-') {
             return self.parse_operand(at);
         }

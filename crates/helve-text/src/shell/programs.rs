@@ -203,6 +203,8 @@ pub(super) struct ProgramTraits {
     pub(super) any_flag: bool,
     /// Words that start with `+` are flags.
     pub(super) plus_flags: bool,
+    /// `+…` is a flag. With a slash, it names a folder of programs that run.
+    pub(super) plus_name: bool,
     /// Words that start with `+` are commands, unless they only name a position, like `+50`.
     pub(super) plus_command: bool,
     /// Flags end at the first operand.
@@ -549,6 +551,7 @@ impl ProgramTraits {
             "number" => &mut self.number,
             "any-flag" => &mut self.any_flag,
             "plus-flags" => &mut self.plus_flags,
+            "plus-name" => &mut self.plus_name,
             "plus-command" => &mut self.plus_command,
             "flags-first" => &mut self.flags_first,
             "no-double-dash" => &mut self.no_double_dash,

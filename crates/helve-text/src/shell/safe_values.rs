@@ -134,6 +134,11 @@ pub(super) fn is_bare_name(word: &Word) -> bool {
     word.literal().is_some_and(|it| !it.contains(['/', '.']))
 }
 
+/// Whether a word is a name without a slash.
+pub(super) fn is_name_without_slash(word: &Word) -> bool {
+    word.literal().is_some_and(|it| !it.contains('/'))
+}
+
 /// Whether git can sort by this key without checking signatures, for which it runs another program.
 pub(super) fn is_safe_sort_key(word: &Word) -> bool {
     word.literal().is_some_and(|it| !it.contains("signature"))
