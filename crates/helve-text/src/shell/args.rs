@@ -1,8 +1,10 @@
 //! Parses the arguments of a program according to its spec in `programs.txt`.
 
 use super::arg_role::ArgRole;
+use super::commands::basename;
+use super::names::{self, NameGroup};
 use super::programs::{self, FlagValue, ProgramSpec};
-use super::{DynamicKind, Risk, RiskKind, Word, WordRole};
+use super::{DynamicKind, Risk, RiskKind, Word, WordRole, shells};
 
 /// The parsed arguments of a command.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(super) struct ParsedArgs {
     pub(super) spec: &'static ProgramSpec,
     /// Number of words that become operands.
     pub(super) operand_count: usize,
+    /// Whether a word before the subcommand selects another directory.
+    in_other_dir: bool,
 }
 
 impl ParsedArgs {
@@ -50,6 +54,14 @@ impl ParsedArgs {
     /// Whether flags make a program harmless that is dangerous otherwise.
     pub(super) fn is_harmless(&self) -> bool {
         self.has_any(&self.spec.harmless_with) && !self.has_any(&self.spec.changes_anyway_with)
+    }
+
+    /// Whether an inner command, perhaps after a flag, runs in another directory than the program.
+    pub(super) fn runs_in_other_dir(&self, flag: Option<&str>) -> bool {
+        self.in_other_dir
+            || self.spec.traits.other_dir
+            || self.has_any(&self.spec.other_dir_with)
+            || flag.is_some_and(|flag| self.spec.other_dir.contains(&flag))
     }
 
     /// Whether directories behind symbolic links are skipped.
@@ -93,7 +105,9 @@ pub(super) fn parse_args(words: &[Word], name: &str) -> Option<ParsedArgs> {
             scope_widening_words: Vec::new(),
             spec,
             operand_count: 0,
+            in_other_dir: false,
         },
+        operands_before: 0,
     };
     if let Some(role) = parser.parsed.roles.first_mut() {
         *role = WordRole::Program;
@@ -116,6 +130,8 @@ pub(super) struct ArgParser<'w> {
     /// Whether all further words are operands, because of a `--` or an earlier operand.
     pub(super) flags_ended: bool,
     operands: Vec<OperandWord>,
+    /// Number of operands before a command that `continues_as` another.
+    operands_before: usize,
     pub(super) parsed: ParsedArgs,
 }
 
@@ -271,6 +287,7 @@ impl ArgParser<'_> {
 
     pub(super) fn enter_subcommand(&mut self, spec: &'static ProgramSpec, name: String, at: usize) {
         self.forbidden.extend(&spec.forbidden);
+        self.parsed.in_other_dir |= self.parsed.spec.traits.other_dir;
         self.parsed.spec = spec;
         self.name = name;
         self.subcommand_at = at;
@@ -293,6 +310,9 @@ impl ArgParser<'_> {
                 self.add_word_risk(at, RiskKind::Unlisted);
             }
         }
+        if let Some(name) = spec.continues_as {
+            return self.continue_as(name, at);
+        }
         if spec.traits.subcommands {
             self.parsed.roles[at] = WordRole::Subcommand;
             self.add_word_risk(at, RiskKind::Unlisted);
@@ -308,7 +328,13 @@ impl ArgParser<'_> {
         let (min_count, may_be_more) = word_count(&self.words[at]);
         self.add_operand(OperandWord { at, min_count, may_be_more });
         self.flags_ended |= spec.traits.flags_first;
-        let role = self.operand_role(self.operands.len() - 1);
+        let role = match self.operand_role(self.operands.len() - 1) {
+            _ if is_first && spec.traits.runs_programs && names_program(&self.words[at]) => {
+                Some(ArgRole::Command)
+            }
+            Some(ArgRole::Command) if self.parsed.has_any(&spec.shell_with) => Some(ArgRole::Shell),
+            role => role,
+        };
         if let Some(role @ (ArgRole::Command | ArgRole::Shell | ArgRole::Test)) = role {
             // The remaining words belong to the inner program.
             let end = self.words.len();
@@ -317,6 +343,18 @@ impl ArgParser<'_> {
             self.operands.pop();
             self.at = end;
         }
+    }
+
+    /// Parses an operand of a command whose own operands are followed by another command, as in
+    /// `yarn workspace NAME test`.
+    fn continue_as(&mut self, name: &str, at: usize) {
+        if let Some(role) = self.parsed.spec.operands.get(self.operands_before) {
+            self.operands_before += 1;
+            return self.push_operand(*role, at);
+        }
+        let Some(spec) = programs::spec(name) else { return };
+        self.enter_subcommand(spec, name.to_string(), self.subcommand_at);
+        self.parse_operand(at);
     }
 
     /// Returns the role of the operand with the index `n`. The last operand may have another role, see
@@ -403,6 +441,15 @@ impl ArgParser<'_> {
     fn word_to_spell_out(&self, at: usize) -> usize {
         if self.parsed.spec.traits.blame_subcommand { self.subcommand_at } else { at }
     }
+}
+
+/// Whether a word is the name of a known program, and not a usual name of a script.
+fn names_program(word: &Word) -> bool {
+    let is_program = |name: &str| match programs::table_name(name) {
+        Some(listed) => !names::contains(NameGroup::ScriptName, listed),
+        None => shells::shell_kind(name).is_some(),
+    };
+    word.literal().is_some_and(|it| !it.starts_with('-') && is_program(basename(it)))
 }
 
 /// Returns the minimum number of words that a word becomes, and whether it may become more.

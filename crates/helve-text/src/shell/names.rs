@@ -42,6 +42,8 @@ pub(super) enum NameGroup {
     SubcommandProgram,
     /// A subcommand that has subcommands itself, like `docker compose`.
     SubcommandGroup,
+    /// A name that scripts of a project usually have, although there is a program of this name.
+    ScriptName,
     PackageManager,
     /// A subcommand of package managers that is also the name of a program, like `test`.
     PackageSubcommand,
@@ -125,6 +127,7 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("script-runner", NameGroup::ScriptRunner),
     ("subcommand-taking-names", NameGroup::SubcommandTakingNames),
     ("program-taking-names", NameGroup::ProgramTakingNames),
+    ("script-name", NameGroup::ScriptName),
     ("goal-runner", NameGroup::GoalRunner),
     ("git-setting", NameGroup::GitSetting),
     ("git-setting-off", NameGroup::GitSettingOff),

@@ -159,6 +159,12 @@ pub(super) struct ProgramSpec {
     pub(super) writes_with: Vec<(&'static str, &'static str)>,
     /// The command whose arguments follow `--`.
     pub(super) rest_as: Option<&'static str>,
+    /// What follows the operands are arguments of this command.
+    pub(super) continues_as: Option<&'static str>,
+    /// Flags with which the programs that it starts run in another directory.
+    pub(super) other_dir_with: Vec<&'static str>,
+    /// Flags that turn the inner command into text for a shell.
+    pub(super) shell_with: Vec<&'static str>,
     pub(super) traits: ProgramTraits,
 }
 
@@ -213,6 +219,10 @@ pub(super) struct ProgramTraits {
     pub(super) no_double_dash: bool,
     /// Removes the first `--` from the command that it runs.
     pub(super) drops_double_dash: bool,
+    /// If there is a `--`, the inner command begins after it.
+    pub(super) command_after_dashes: bool,
+    /// A first operand that is the name of a known program starts that program.
+    pub(super) runs_programs: bool,
     /// Operands may be patterns of git, like `:(top)src`.
     pub(super) pathspecs: bool,
     /// Words after `--` are for another program.
@@ -399,6 +409,7 @@ impl ProgramSpec {
             }
             "default-command" => self.default_command = Some(rest),
             "rest-as" => self.rest_as = Some(rest),
+            "continues-as" => self.continues_as = Some(rest),
             "plain" => self.add_flags(words, FlagValue::Nothing),
             "optional" => self.add_flags(words, FlagValue::Optional),
             "exec" => self.add_flags(words, FlagValue::Exec),
@@ -457,6 +468,8 @@ impl ProgramSpec {
             "unshallow" => &mut self.unshallow,
             "no-list" => &mut self.no_list,
             "other-dir" => &mut self.other_dir,
+            "other-dir-with" => &mut self.other_dir_with,
+            "shell-with" => &mut self.shell_with,
             "clears-env" => &mut self.clears_env,
             "widens" => &mut self.scope_widening_flags,
             "only-reads-with" => &mut self.only_reads_with,
@@ -502,11 +515,6 @@ impl ProgramSpec {
                 }
             }
         }
-    }
-
-    /// Whether an inner command runs in another directory than the program.
-    pub(super) fn runs_in_other_dir(&self, flag: Option<&str>) -> bool {
-        self.traits.other_dir || flag.is_some_and(|flag| self.other_dir.contains(&flag))
     }
 
     /// Returns the listed flags that a long flag may abbreviate: `--recurs` is `--recursive`.
@@ -555,6 +563,8 @@ impl ProgramTraits {
             "plus-command" => &mut self.plus_command,
             "flags-first" => &mut self.flags_first,
             "no-double-dash" => &mut self.no_double_dash,
+            "command-after-dashes" => &mut self.command_after_dashes,
+            "runs-programs" => &mut self.runs_programs,
             "drops-double-dash" => &mut self.drops_double_dash,
             "pathspecs" => &mut self.pathspecs,
             "passthrough" => &mut self.passthrough,

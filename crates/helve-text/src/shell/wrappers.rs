@@ -73,6 +73,8 @@ pub(super) fn record_inner_command(
     let separator = line.words.iter().position(|it| it.literal() == Some("--"));
     if let Some(at) = separator.filter(|_| call.args.spec.traits.drops_double_dash) {
         line.words.remove(at);
+    } else if let Some(at) = separator.filter(|_| call.args.spec.traits.command_after_dashes) {
+        line.words.drain(..=at);
     }
     let outer = std::mem::replace(&mut walker.find_results, search);
     let outer_env = walker.env_is_cleared;
@@ -106,7 +108,7 @@ pub(super) fn inner_states(
     argument: &Argument,
     state: &ShellState,
 ) -> Vec<ShellState> {
-    if !call.args.spec.runs_in_other_dir(argument.flag.as_deref()) {
+    if !call.args.runs_in_other_dir(argument.flag.as_deref()) {
         return vec![state.clone()];
     }
     let mut elsewhere = state.clone();
