@@ -375,6 +375,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::NamedInCode
+            | AccessKind::NamedInVariable
             | AccessKind::ReadTree
             | AccessKind::MaybeReadTree
             | AccessKind::MaybeChangeBelow
@@ -452,7 +453,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         if is_passed || access.kind == AccessKind::MaybeChangeBelow {
             self.add_possible_changes(access, path);
         }
-        if access.kind == AccessKind::NamedInCode
+        if matches!(access.kind, AccessKind::NamedInCode | AccessKind::NamedInVariable)
             && path.outside.is_some()
             && !path.exists
             && !self.folder_exists(&access.target)
@@ -485,6 +486,11 @@ impl<F: FileFacts> PartCollector<'_, F> {
             {
                 "edit"
             }
+            AccessKind::NamedInVariable
+                if path.subjects.iter().any(|it| builtin::is_protected_output(it)) =>
+            {
+                "edit"
+            }
             AccessKind::MaybeRead | AccessKind::PassedToUnknown | AccessKind::NamedInCode
                 if path.exists || path.outside.is_some() =>
             {
@@ -500,6 +506,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::NamedInCode
+            | AccessKind::NamedInVariable
             | AccessKind::MaybeWriteTree
             | AccessKind::MaybeReadTree
             | AccessKind::MaybeChangeBelow

@@ -64,6 +64,7 @@ mod tests;
 mod tracked_files;
 mod transfer;
 mod tree_filter;
+mod variable_files;
 mod variables;
 mod visible_values;
 mod walk;
@@ -433,6 +434,9 @@ pub enum AccessKind {
     /// A string or word in code names the file. Like [`Self::PassedToUnknown`], but a path outside the workspace counts
     /// only if the file or its folder exists, because it may be something else, such as the path of a URL.
     NamedInCode,
+    /// A variable of a program names the file, which may be read or written. Counts if the file is protected, or if it is
+    /// outside the workspace and it or its folder exists. What else a person forbids is found by [`Self::Mentioned`].
+    NamedInVariable,
     /// Read together with everything below it that [`FileAccess::filter`] selects.
     ReadTree,
     /// Files below the directory may be read, but it is unknown which ones: `git log -p` prints files that commits
@@ -495,6 +499,7 @@ impl AccessKind {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::NamedInCode
+            | AccessKind::NamedInVariable
             | AccessKind::ReadTree
             | AccessKind::MaybeReadTree
             | AccessKind::MaybeChangeBelow

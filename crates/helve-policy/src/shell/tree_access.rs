@@ -163,6 +163,7 @@ fn tree_permission(kind: AccessKind) -> Option<&'static str> {
         | AccessKind::MaybeRead
         | AccessKind::PassedToUnknown
         | AccessKind::NamedInCode
+        | AccessKind::NamedInVariable
         | AccessKind::Write
         | AccessKind::MaybeWrite
         | AccessKind::MaybeReadTree

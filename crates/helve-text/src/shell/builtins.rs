@@ -9,10 +9,14 @@ use super::state::{
 };
 use super::test_command::is_number;
 use super::variables::{
-    affects_programs, is_harmless, may_be_file_or_code, may_load_code, reaches_programs,
+    affects_programs, command_words, is_harmless, may_be_file_or_code, may_load_code,
+    reaches_programs,
 };
 use super::walk::{StdinSource, Walker, unknown};
-use super::{AccessKind, Approval, DoubtKind, Risk, RiskKind, ShellLanguage, Word, guarantees};
+use super::{
+    AccessKind, Approval, DoubtKind, Risk, RiskKind, ShellLanguage, Word, guarantees,
+    variable_files,
+};
 
 /// Values of `set -o` that do not change what later commands mean.
 const HARMLESS_SET_OPTIONS: &[&str] =
@@ -272,6 +276,14 @@ impl Declaration<'_> {
         }
         if let Some(value) = value.filter(|_| self.exports) {
             walker.mentioned_texts.add_passed(value);
+        }
+        if self.exports {
+            let current = state.value(name);
+            if let Some(value) = value.or(current.text()) {
+                variable_files::record(walker, (name, value), self.run, state);
+            }
+            let words = command_words(text);
+            walker.script.runs[self.run].unparsed_words.extend(words);
         }
         if changes_programs || value.is_some() && may_be_file_or_code(name, value) {
             walker.add_doubt(DoubtKind::Variable, text);

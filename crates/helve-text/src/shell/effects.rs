@@ -8,7 +8,7 @@ use super::find::KnownOutput;
 use super::state::{ShellState, Value};
 use super::walk::{StdinSource, Walker};
 use super::{
-    AccessKind, DoubtKind, DynamicKind, ShellLanguage, Word, arithmetic, expand, names, outputs,
+    AccessKind, DoubtKind, DynamicKind, ShellLanguage, Word, arithmetic, expand, variable_files,
     variables,
 };
 
@@ -260,17 +260,12 @@ impl Walker<'_> {
         }
     }
 
-    /// Records the files and folders that a program writes to because variables name them: `COVERAGE_FILE=x pytest`.
+    /// Records the files and folders that the variables of a program name.
     fn record_path_variables(&mut self, simple: &SimpleCommand, run: usize, state: &ShellState) {
         for assignment in &simple.assignments {
             let AssignValue::Text(raw) = &assignment.value else { continue };
-            if !names::is_path_variable(&assignment.name.to_ascii_uppercase()) {
-                continue;
-            }
-            if let Some(path) = expand::assigned_value(raw, state).text() {
-                let path = Word::Literal(path.to_string());
-                self.record_access(&path, AccessKind::PassedToUnknown, state, Some(run));
-                outputs::record_output(self, &path, run, state);
+            if let Some(value) = expand::assigned_value(raw, state).text() {
+                variable_files::record(self, (&assignment.name, value), run, state);
             }
         }
     }

@@ -181,6 +181,7 @@ impl Walker<'_> {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::NamedInCode
+            | AccessKind::NamedInVariable
             | AccessKind::ReadTree => true,
             AccessKind::Stat
             | AccessKind::MaybeReadTree
@@ -237,6 +238,7 @@ impl Walker<'_> {
             | AccessKind::MaybeRead
             | AccessKind::PassedToUnknown
             | AccessKind::NamedInCode
+            | AccessKind::NamedInVariable
             | AccessKind::ReadTree => AccessKind::ReadTree,
             AccessKind::Write | AccessKind::WriteTree => AccessKind::WriteTree,
             AccessKind::MaybeWrite | AccessKind::MaybeWriteTree => AccessKind::MaybeWriteTree,

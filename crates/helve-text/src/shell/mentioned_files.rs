@@ -168,6 +168,7 @@ fn has_unknown_effects(script: &Script) -> bool {
                 | AccessKind::MaybeRead
                 | AccessKind::PassedToUnknown
                 | AccessKind::NamedInCode
+                | AccessKind::NamedInVariable
                 | AccessKind::ReadTree
                 | AccessKind::MaybeReadTree
                 | AccessKind::Write

@@ -202,13 +202,27 @@ pub(super) fn same_options(base: &str) -> Option<&'static str> {
 
 /// Whether a variable, in upper case, may make programs load code or run other programs.
 pub(super) fn is_code_variable(name: &str) -> bool {
-    NAMES.code_variables.iter().any(|pattern| wildcard::matches(pattern, name))
+    (matches_any(&NAMES.code_variables, name) || is_command_variable(name))
         && !NAMES.safe_variables.contains(&name)
+}
+
+/// Whether the value of a variable, in upper case, is a command that programs may run.
+pub(super) fn is_command_variable(name: &str) -> bool {
+    matches_any(&NAMES.command_variables, name)
 }
 
 /// Whether the value of a variable, in upper case, is a file or folder that programs write to.
 pub(super) fn is_path_variable(name: &str) -> bool {
-    NAMES.path_variables.iter().any(|pattern| wildcard::matches(pattern, name))
+    matches_any(&NAMES.path_variables, name)
+}
+
+/// Whether the value of a variable, in upper case, is a file or folder that programs write to if it is a path.
+pub(super) fn is_output_variable(name: &str) -> bool {
+    matches_any(&NAMES.output_variables, name)
+}
+
+fn matches_any(patterns: &[&str], name: &str) -> bool {
+    patterns.iter().any(|pattern| wildcard::matches(pattern, name))
 }
 
 /// Returns the globs for the files of a type like `rust`.
@@ -233,6 +247,10 @@ struct NameTable {
     file_types: HashMap<&'static str, Vec<&'static str>>,
     /// Patterns for the names of variables that may make programs load code.
     code_variables: Vec<&'static str>,
+    /// Patterns for the names of variables whose value is a command. They are `code_variables` too.
+    command_variables: Vec<&'static str>,
+    /// Patterns for the names of variables whose value, if it is a path, is a file or folder that programs write to.
+    output_variables: Vec<&'static str>,
     /// Names that `code_variables` match, of variables that load no code.
     safe_variables: Vec<&'static str>,
     /// Patterns for the names of variables whose value is a file or folder that programs write to.
@@ -267,6 +285,14 @@ impl NameTable {
         }
         if keyword == "code-variable" {
             self.code_variables.extend(words);
+            return Some(());
+        }
+        if keyword == "command-variable" {
+            self.command_variables.extend(words);
+            return Some(());
+        }
+        if keyword == "output-variable" {
+            self.output_variables.extend(words);
             return Some(());
         }
         if keyword == "safe-variable" {

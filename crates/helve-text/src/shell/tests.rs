@@ -67,6 +67,7 @@ fn render(script: &Script) -> String {
             AccessKind::MaybeRead => "maybe read",
             AccessKind::PassedToUnknown => "passed",
             AccessKind::NamedInCode => "named",
+            AccessKind::NamedInVariable => "named-in-variable",
             AccessKind::ReadTree => "read tree",
             AccessKind::Write => "write",
             AccessKind::WriteTree => "write tree",

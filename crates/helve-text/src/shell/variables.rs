@@ -1,6 +1,6 @@
 //! Variables with a special meaning to the shell or to programs.
 
-use super::{ShellContext, ShellLanguage, names};
+use super::{ShellContext, ShellLanguage, names, rough_scan};
 
 /// Variables that may be set for any program. They only affect its language, time zone, output format or verbosity.
 const HARMLESS: &[&str] = &[
@@ -211,6 +211,16 @@ pub fn may_load_code(assignment: &str) -> bool {
     is_any_special
         || names::is_code_variable(&name.to_ascii_uppercase()) && !is_harmless_with_values
         || value.contains(['$', '`', '(', '{', '|', ';', '&', '!'])
+}
+
+/// Returns the words of the command in an assignment like `EDITOR='vim -u x'`, which a program may run. Returns no words
+/// for other variables.
+pub(super) fn command_words(assignment: &str) -> Vec<String> {
+    let (name, value) = assignment.split_once('=').unwrap_or((assignment, ""));
+    match names::is_command_variable(&name.to_ascii_uppercase()) {
+        true => rough_scan::words(value.trim_matches(['"', '\''])),
+        false => Vec::new(),
+    }
 }
 
 /// Whether the shell itself sets this variable, possibly to text from the script.

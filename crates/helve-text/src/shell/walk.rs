@@ -15,7 +15,7 @@ use super::visible_values::VisibleValues;
 use super::{
     Approval, CodePath, Doubt, DoubtKind, DynamicKind, DynamicWord, FileAccess, ProgramRun, Script,
     ShellContext, ShellLanguage, Word, WordRole, arithmetic, cross_check, equivalents, expand,
-    rough_scan, test_command, written_code,
+    rough_scan, test_command, variables, written_code,
 };
 
 /// Maximum number of programs that are recorded for a script.
@@ -469,6 +469,8 @@ impl<'a> Walker<'a> {
             && is_named;
         let roles = parsed.map_or_else(|| roles_by_dash(&words), |it| it.roles.clone());
         let with_redirects = self.with_redirects(&words);
+        let commands = assignments.iter().flat_map(|it| variables::command_words(it));
+        let unparsed_words = commands.collect();
         self.script.runs.push(ProgramRun {
             words,
             roles,
@@ -487,7 +489,7 @@ impl<'a> Walker<'a> {
             is_known: parsed.is_some_and(|it| !it.spec.traits.runs_operands),
             only_reads: false,
             writes_are_known: false,
-            unparsed_words: Vec::new(),
+            unparsed_words,
             code_paths: Vec::new(),
             with_redirects,
             in_home: Vec::new(),

@@ -8,7 +8,7 @@ use super::state::ShellState;
 use super::walk::{StdinSource, Walker};
 use super::{
     AccessKind, Approval, DoubtKind, DynamicKind, DynamicWord, ProgramRun, Word, builtins,
-    file_patterns, shells, variables,
+    file_patterns, shells, variable_files, variables,
 };
 
 /// Flags of `xargs` whose value is a placeholder for its input.
@@ -27,6 +27,7 @@ pub(super) fn record_inner_command(
     let mut line = CommandLine::new(inner_words(call, argument));
     let mut inner_states = inner_states(call, argument, state);
     let mut inner_state = inner_states.pop().unwrap_or_else(|| state.clone());
+    let mut variables = Vec::new();
     let mut search = walker.find_results.clone();
     // A path that `find` printed is relative to the directory in which `find` ran. In another directory, it may be any
     // file.
@@ -65,6 +66,7 @@ pub(super) fn record_inner_command(
             search = FindSearch::new(call.words, call.args, state);
         }
         name if names::contains(NameGroup::AssigningWrapper, name) => {
+            variables = literal_assignments(&line.words);
             mention_assignments(walker, &line.words);
             line.assignments = take_assignments(&mut line.words);
         }
@@ -89,6 +91,10 @@ pub(super) fn record_inner_command(
         let state = if runs_in_shell { state } else { &mut inner_state };
         let first = walker.script.runs.len();
         walker.record_command(line, state, call.stdin);
+        let is_recorded = walker.script.runs.len() > first;
+        for (name, value) in variables.iter().filter(|_| is_recorded) {
+            variable_files::record(walker, (name, value), first, state);
+        }
         // A rule that allows a package runner also allows the programs of packages, about which nothing else is known.
         if let Some(run) = walker.script.runs.get_mut(first) {
             run.is_builtin &= runs_in_shell;
@@ -128,6 +134,12 @@ fn inner_words(call: &Invocation<'_>, argument: &Argument) -> Vec<Word> {
         name.truncate(at);
     }
     words
+}
+
+/// Returns the names and values of the `NAME=value` words before a program.
+fn literal_assignments(words: &[Word]) -> Vec<(String, String)> {
+    let assignments = words.iter().map_while(|word| word.literal()?.split_once('='));
+    assignments.map(|(name, value)| (name.to_string(), value.to_string())).collect()
 }
 
 /// Records the values of `NAME=value` words before a program, which gets them through its environment.
