@@ -42,6 +42,8 @@ pub struct Command {
     alias: Option<String>,
     /// Names of programs that appear in the arguments and that the command may start.
     mentioned_programs: Vec<String>,
+    /// The words of the wrappers before the command, once from the start of each of them.
+    wrappers: Vec<Vec<String>>,
     /// Paths that the command may change. A folder ends with a slash.
     possible_changes: Vec<String>,
     /// Files that the command may print. Contains all those that a rule forbids reading; others may be missing.
@@ -107,6 +109,7 @@ impl Command {
             words,
             alias: run.rule_alias(),
             mentioned_programs: run.mentioned_programs(),
+            wrappers: Vec::new(),
             possible_changes: Vec::new(),
             possible_reads: Vec::new(),
             outputs: Vec::new(),
@@ -131,6 +134,10 @@ impl Command {
 
     pub(crate) fn with_possible_changes(self, possible_changes: Vec<String>) -> Self {
         Self { possible_changes, ..self }
+    }
+
+    pub(crate) fn with_wrappers(self, wrappers: Vec<Vec<String>>) -> Self {
+        Self { wrappers, ..self }
     }
 
     pub(crate) fn with_possible_reads(self, possible_reads: Vec<String>) -> Self {
@@ -318,6 +325,31 @@ impl Command {
     /// Whether an allow rule with this pattern covers the command. The pattern must match the command as written. A
     /// risky word must be spelled out; a wildcard does not cover it.
     fn coverage(&self, pattern: &Pattern) -> Coverage {
+        match self.own_coverage(pattern) {
+            Coverage::Full => Coverage::Full,
+            other => self.coverage_after_wrapper(pattern).unwrap_or(other),
+        }
+    }
+
+    /// Returns the coverage by a rule that spells out a wrapper and the program: for `pytest -q`, the rule
+    /// `uv run pytest *` means `pytest *`. Returns `None` if the rule is another one.
+    fn coverage_after_wrapper(&self, pattern: &Pattern) -> Option<Coverage> {
+        let Pattern::Wild(text) = pattern else { return None };
+        let tokens: Vec<&str> = text.split(' ').collect();
+        let rest = self.wrappers.iter().find_map(|words| {
+            let (start, rest) = tokens.split_at_checked(words.len())?;
+            let is_spelled = !rest.first()?.contains(['*', '?']) && start == words.as_slice();
+            let is_plain = words.iter().all(|word| !word.contains(['*', '?', ' ', '\'', '"']));
+            let has_assignments = words.ends_with(&self.assignments);
+            (is_spelled && is_plain && has_assignments).then_some(rest)
+        })?;
+        let assignments = self.assignments.iter().map(String::as_str);
+        let inner: Vec<&str> = assignments.chain(rest.iter().copied()).collect();
+        Some(self.own_coverage(&Pattern::Wild(inner.join(" "))))
+    }
+
+    /// Like [`Command::coverage`], for a rule about the command itself.
+    fn own_coverage(&self, pattern: &Pattern) -> Coverage {
         let pattern_text = match pattern {
             Pattern::Exact(exact) if exact == self.text() => return Coverage::Full,
             Pattern::Exact(_) => return Coverage::None,

@@ -29,6 +29,7 @@ mod tests;
 mod transfer;
 mod tree_access;
 mod tree_rules;
+mod wrappers;
 
 use glob::ExpandedTarget;
 
@@ -246,6 +247,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
                 .with_possible_changes(of_run(&self.possible_changes))
                 .with_possible_reads(of_run(&self.possible_reads))
                 .with_outputs(of_run(&self.outputs))
+                .with_wrappers(wrappers::words_before(&script.runs, index))
         };
         script.runs.iter().enumerate().map(command).collect()
     }

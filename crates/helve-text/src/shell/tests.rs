@@ -321,7 +321,7 @@ fn every_command_is_found() {
             run b
             run c
             exempt time
-            run d
+              run d
         "#]],
     );
     check(

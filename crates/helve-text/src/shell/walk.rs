@@ -262,8 +262,14 @@ impl<'a> Walker<'a> {
             Node::Simple(simple) => self.walk_simple_command(simple, state, stdin),
             Node::Pipeline(nodes) => self.walk_pipeline(nodes, state, stdin),
             Node::Timed(inner) => {
+                let keyword = self.script.runs.len();
                 self.record_keyword("time");
                 self.walk_node(inner, state, stdin);
+                if let (Node::Simple(_), Some(run)) =
+                    (&**inner, self.script.runs.get_mut(keyword + 1))
+                {
+                    run.parent.get_or_insert(keyword);
+                }
             }
             Node::Negated(inner) => {
                 self.walk_node(inner, state, stdin);
