@@ -52,7 +52,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         relocations: &[Relocation],
         command: Option<&Command>,
     ) {
-        let Some(permission) = tree_permission(access.kind) else { return };
+        let Some(permission) = tree_permission(access) else { return };
         if self.is_skipped(access) {
             return;
         }
@@ -93,7 +93,13 @@ impl<F: FileFacts> PartCollector<'_, F> {
             is_partial |= files.as_ref().is_none_or(|files| files.is_partial);
             has_splittable_names |= access.filter.splits_names
                 && files.as_ref().is_some_and(|files| self.has_splittable_names(&base, files));
-            self.add_tree_files(files.unwrap_or_default(), permission, command);
+            let files = files.unwrap_or_default();
+            if access.kind == AccessKind::Stat {
+                let outside = files.files.into_iter().filter_map(|file| file.outside);
+                outside.for_each(|part| self.push(part));
+                continue;
+            }
+            self.add_tree_files(files, permission, command);
         }
         if is_partial {
             self.push(incomplete_tree);
@@ -154,9 +160,11 @@ impl<F: FileFacts> PartCollector<'_, F> {
 }
 
 /// Returns the permission that a recursive access needs; `None` for other accesses.
-fn tree_permission(kind: AccessKind) -> Option<&'static str> {
-    match kind {
+fn tree_permission(access: &FileAccess) -> Option<&'static str> {
+    match access.kind {
         AccessKind::ReadTree => Some("read"),
+        // The names may lead outside, or become other names.
+        AccessKind::Stat if access.filter.splits_names => Some("read"),
         AccessKind::WriteTree | AccessKind::MaybeWriteTree => Some("edit"),
         AccessKind::Stat
         | AccessKind::Read

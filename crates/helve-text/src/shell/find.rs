@@ -206,8 +206,10 @@ impl Walker<'_> {
             return !is_read;
         }
         let filter = TreeFilter { splits_names: true, ..search.filter };
+        // A program that lists files does not read them.
+        let kind = if kind == AccessKind::Stat { kind } else { AccessKind::ReadTree };
         for root in &search.roots {
-            self.record_filtered_access(root, (AccessKind::ReadTree, &filter), state, run);
+            self.record_filtered_access(root, (kind, &filter), state, run);
         }
         true
     }

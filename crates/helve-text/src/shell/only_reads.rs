@@ -45,9 +45,13 @@ fn is_listed(call: &Invocation<'_>) -> bool {
     let spec = args.spec;
     let is_operand = |it: &Argument| it.flag.is_none();
     let has_no_operands = args.operand_count == 0 && !args.arguments.iter().any(is_operand);
+    let mut operands = args.arguments.iter().filter(|it| is_operand(it));
+    let has_one_known_operand =
+        args.operand_count == 1 && operands.all(|it| it.value.literal().is_some());
     // Some interpreters print their version and then run their operands or their input.
     let is_listed = spec.traits.only_reads
         || spec.traits.only_reads_alone && has_no_operands
+        || spec.traits.only_reads_with_one && has_one_known_operand
         || args.has_any(&spec.only_reads_with)
             && !(spec.traits.runs_stdin && (!has_no_operands || call.has_input()));
     is_listed && !args.has_any(&spec.changes_with)

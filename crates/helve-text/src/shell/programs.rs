@@ -201,6 +201,8 @@ pub(super) struct ProgramTraits {
     pub(super) only_reads: bool,
     /// The same, if it has no operands.
     pub(super) only_reads_alone: bool,
+    /// Does nothing but read and print if it has exactly one operand.
+    pub(super) only_reads_with_one: bool,
     /// Flags are whole words after one dash: `-name`.
     pub(super) single_dash: bool,
     /// A number after a dash is a flag: `-5`.
@@ -554,6 +556,7 @@ impl ProgramTraits {
             "runs-packages" => &mut self.runs_packages,
             "lists-packages" => &mut self.lists_packages,
             "only-reads" => &mut self.only_reads,
+            "only-reads-with-one" => &mut self.only_reads_with_one,
             "only-reads-alone" => &mut self.only_reads_alone,
             "single-dash" => &mut self.single_dash,
             "number" => &mut self.number,
