@@ -75,10 +75,21 @@ pub fn analyze_with_facts(
     let context = ShellContext {
         enterable: folders.take(MAX_LOOKUPS).filter(|path| is_enterable(path, facts)).collect(),
         glob_matches: matches.take(MAX_LOOKUPS).collect(),
+        is_repository_top: is_repository_top(context, facts),
         ..context.clone()
     };
-    let has_facts = !context.enterable.is_empty() || !context.glob_matches.is_empty();
+    let has_facts = !context.enterable.is_empty()
+        || !context.glob_matches.is_empty()
+        || context.is_repository_top;
     has_facts.then(|| syntax::analyze(source, &context))
+}
+
+/// Whether the working directory is the top of a git repository of the workspace.
+fn is_repository_top(context: &ShellContext, facts: &impl FileFacts) -> bool {
+    let is_elsewhere = context.exported.iter().any(|name| name.starts_with("GIT_DIR"))
+        || context.exported.contains("GIT_WORK_TREE");
+    let entry = facts.resolve(&format!("{}/.git", context.cwd.trim_end_matches('/')));
+    !is_elsewhere && entry.is_some_and(|it| it.exists && it.outside.is_none())
 }
 
 /// Whether `cd` into this folder certainly succeeds: the folder is in the workspace, and resolving one

@@ -90,6 +90,8 @@ pub struct ShellContext {
     pub exported: BTreeSet<String>,
     /// Absolute paths of directories that are known to exist and that `cd` can enter.
     pub enterable: BTreeSet<String>,
+    /// Whether the working directory is the top of a git repository.
+    pub is_repository_top: bool,
     /// All paths that each glob expands to. A key has the form of [`FileTarget::Glob`].
     pub glob_matches: BTreeMap<String, Vec<String>>,
 }

@@ -56,6 +56,18 @@ impl ParsedArgs {
         self.has_any(&self.spec.harmless_with) && !self.has_any(&self.spec.changes_anyway_with)
     }
 
+    /// Whether the program prints the hashes of commits, one per line, and nothing else.
+    pub(super) fn prints_commits(&self, words: &[Word]) -> bool {
+        let is_format = |word: &&Word| {
+            word.literal().is_some_and(|text| self.spec.prints_commits_with.contains(&text))
+        };
+        let formats = words.iter().filter(is_format).count();
+        let keeps = |flag: &&String| self.spec.keeps_commits.contains(&flag.as_str());
+        let others = self.flags.iter().filter(|flag| !keeps(flag)).count();
+        let is_listed = self.spec.traits.prints_commits || formats == 1;
+        is_listed && self.risks.is_empty() && others == formats
+    }
+
     /// Whether an inner command, perhaps after a flag, runs in another directory than the program.
     pub(super) fn runs_in_other_dir(&self, flag: Option<&str>) -> bool {
         self.in_other_dir

@@ -60,6 +60,11 @@ pub(super) fn prints_cwd(body: &Node) -> bool {
     single_command_words(body) == ["pwd"]
 }
 
+/// Whether a command prints the top folder of a git repository.
+pub(super) fn prints_repository_top(body: &Node) -> bool {
+    single_command_words(body) == ["git", "rev-parse", "--show-toplevel"]
+}
+
 /// Returns the words of a body that is one command without redirects. Returns no words for any other body.
 fn single_command_words(body: &Node) -> Vec<&str> {
     let Node::Sequence(nodes) = body else { return Vec::new() };

@@ -213,6 +213,9 @@ impl Walker<'_> {
         if let (None, StdinSource::Text(Some(text))) = (&output, stdin) {
             output = Some(KnownOutput::printing(text));
         }
+        if args.prints_commits(words) {
+            output = Some(KnownOutput::commits());
+        }
         if args.spec.traits.lists_packages {
             output = Some(KnownOutput::packages(state));
         }

@@ -8,8 +8,8 @@ use super::find::KnownOutput;
 use super::state::{ShellState, Value};
 use super::walk::{StdinSource, Walker};
 use super::{
-    AccessKind, DoubtKind, DynamicKind, ShellLanguage, Word, arithmetic, expand, variable_files,
-    variables,
+    AccessKind, DoubtKind, DynamicKind, ShellLanguage, Word, arithmetic, command_output, expand,
+    variable_files, variables,
 };
 
 impl Walker<'_> {
@@ -42,6 +42,7 @@ impl Walker<'_> {
             match piece {
                 Piece::Text { .. } => {}
                 Piece::Command { body, .. } | Piece::Process { body } => {
+                    self.script.needs_facts |= command_output::prints_repository_top(body);
                     let (outer_output, has_stdin) = (self.known_output.take(), self.has_stdin);
                     let stdin = if has_stdin { StdinSource::File } else { StdinSource::Nothing };
                     self.uncertain_depth += 1;

@@ -2,7 +2,7 @@
 
 use super::ast::{Node, Operator, Parameter, Piece};
 use super::braces::Item;
-use super::command_output::{prints_commit, prints_cwd, prints_number};
+use super::command_output::{prints_commit, prints_cwd, prints_number, prints_repository_top};
 use super::fragments::{Fragment, MayBeEmpty, fragment_text};
 use super::grammar::is_name;
 use super::state::{ShellState, Value};
@@ -80,10 +80,15 @@ impl Fields {
     }
 
     fn push_command_output(&mut self, body: &Node, quoted: bool, state: &ShellState) {
-        match (prints_cwd(body), state.value("PWD"), quoted) {
-            (true, Value::Text(dir), true) => self.push_text(&dir, true),
-            (true, Value::Text(dir), false) => self.split(&dir),
-            _ => {
+        let dir = match state.value("PWD") {
+            Value::Text(dir) if prints_cwd(body) => Some(dir),
+            _ if prints_repository_top(body) => state.repository_top(),
+            _ => None,
+        };
+        match (dir, quoted) {
+            (Some(dir), true) => self.push_text(&dir, true),
+            (Some(dir), false) => self.split(&dir),
+            (None, _) => {
                 let kind = match body {
                     body if prints_number(body) => DynamicKind::Number,
                     body if prints_commit(body) => DynamicKind::Commit,

@@ -37,6 +37,8 @@ pub(super) struct KnownOutput {
     pub(super) printed_text: Option<String>,
     /// Index in `Walker::listings`. Set if the output consists of names of files below known directories.
     pub(super) listing: Option<usize>,
+    /// Each line is the hash of a commit.
+    pub(super) prints_commits: bool,
     pub(super) search: FindSearch,
 }
 
@@ -61,8 +63,14 @@ impl KnownOutput {
             mentioned: names.map(|it| Word::Literal(it.to_string())).collect(),
             printed_text: (!printed.is_empty()).then(|| printed.join(" ")),
             listing: None,
+            prints_commits: false,
             search: FindSearch::default(),
         }
+    }
+
+    /// Describes the output of a program that prints the hashes of commits.
+    pub(super) fn commits() -> Self {
+        Self { prints_commits: true, ..Self::mentioning(&[]) }
     }
 
     /// Describes the output of a program that may print its input. `text` is that input.
@@ -77,11 +85,14 @@ impl KnownOutput {
 
     /// Describes the output after it passed through another program of a pipeline.
     pub(super) fn filtered(&self, filter: LineFilter) -> Self {
-        let listing = match filter {
-            LineFilter::PassesWholeLines => self.listing,
-            LineFilter::Other => None,
-        };
-        Self { excludes_links: false, nul_separated: false, listing, ..self.clone() }
+        let passes = filter == LineFilter::PassesWholeLines;
+        Self {
+            excludes_links: false,
+            nul_separated: false,
+            listing: self.listing.filter(|_| passes),
+            prints_commits: self.prints_commits && passes,
+            ..self.clone()
+        }
     }
 }
 
@@ -385,6 +396,7 @@ pub(super) fn known_output(words: &[Word], args: &ParsedArgs, state: &ShellState
         mentioned: Vec::new(),
         printed_text: None,
         listing: None,
+        prints_commits: false,
         search: FindSearch::new(words, args, state),
     }
 }

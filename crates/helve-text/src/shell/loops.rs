@@ -1,7 +1,6 @@
 //! Analyzes loops: once for each known value of the loop variable, or once with an unknown value.
 
 use super::ast::{Node, RawWord};
-use super::find::KnownOutput;
 use super::grammar::is_name;
 use super::mutations::Mutations;
 use super::state::{ShellState, Value, join_path};
@@ -29,13 +28,14 @@ impl Walker<'_> {
             // A `break` may end the condition or the body early.
             walker.walk_branch(condition, state, stdin);
             let mut inner = state.clone();
-            if let (
-                Some(name),
-                StdinSource::Pipe(Some(KnownOutput { listing: Some(listing), .. })),
-            ) = (read_variable(condition), stdin)
+            if let (Some(name), StdinSource::Pipe(Some(output))) = (read_variable(condition), stdin)
             {
                 // The body runs only if `read` has set the variable.
-                inner.replace(name, Value::Listed(*listing));
+                match output.listing {
+                    Some(listing) => inner.replace(name, Value::Listed(listing)),
+                    None if output.prints_commits => inner.replace(name, Value::CommitOrEmpty),
+                    None => {}
+                }
             }
             walker.walk_branch(body, &mut inner, stdin);
             state.join(&inner);

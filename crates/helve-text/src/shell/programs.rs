@@ -132,6 +132,10 @@ pub(super) struct ProgramSpec {
     /// If the program has no other flags than these, it only prints whole lines of its input. Empty if it prints other
     /// things.
     pub(super) passes_lines: Vec<&'static str>,
+    /// Words with which the program prints the hashes of commits.
+    pub(super) prints_commits_with: Vec<&'static str>,
+    /// If a program that prints commits has no other flags than these, it prints nothing else.
+    pub(super) keeps_commits: Vec<&'static str>,
     /// Flags with which the program prints names of files.
     pub(super) lists_paths_with: Vec<&'static str>,
     /// Flags with which a program that lists paths prints something else.
@@ -279,6 +283,8 @@ pub(super) struct ProgramTraits {
     pub(super) applies_diffs: bool,
     /// Operands like `host:path` are files of other machines.
     pub(super) copies_from_hosts: bool,
+    /// Prints the hashes of commits, one per line.
+    pub(super) prints_commits: bool,
     /// Prints paths of files below its operands, or below the working directory.
     pub(super) lists_paths: bool,
     /// Prints its operands, like `echo`.
@@ -477,6 +483,8 @@ impl ProgramSpec {
             "only-reads-with" => &mut self.only_reads_with,
             "changes-with" => &mut self.changes_with,
             "passes-lines" => &mut self.passes_lines,
+            "prints-commits-with" => &mut self.prints_commits_with,
+            "keeps-commits" => &mut self.keeps_commits,
             "lists-paths-with" => &mut self.lists_paths_with,
             "prints-else-with" => &mut self.prints_else_with,
             "shell-after" => &mut self.shell_after,
@@ -596,6 +604,7 @@ impl ProgramTraits {
             "clones" => &mut self.clones,
             "applies-diffs" => &mut self.applies_diffs,
             "copies-from-hosts" => &mut self.copies_from_hosts,
+            "prints-commits" => &mut self.prints_commits,
             "lists-paths" => &mut self.lists_paths,
             "prints-operands" => &mut self.prints_operands,
             "names-from-input" => &mut self.names_from_input,

@@ -52,6 +52,8 @@ pub(super) struct ShellState {
     pub(super) has_untracked: bool,
     /// The language of the shell that has this state.
     language: ShellLanguage,
+    /// The directory in which the script starts, if it is the top of a git repository.
+    repository_top: Option<String>,
 }
 
 /// The working directory after a `cd` that succeeded.
@@ -84,6 +86,7 @@ impl ShellState {
             state_if_cd_succeeds: None,
             has_untracked: false,
             language: context.language,
+            repository_top: context.is_repository_top.then(|| context.cwd.clone()),
         }
     }
 
@@ -94,6 +97,11 @@ impl ShellState {
         let has_untracked = self.has_untracked || self.variables != fresh.variables;
         let (dirs, previous) = (self.dirs.clone(), self.previous.clone());
         Self { dirs, previous, has_untracked, language, ..fresh }
+    }
+
+    /// Returns the top of the git repository around the working directory, if that is certain.
+    pub(super) fn repository_top(&self) -> Option<String> {
+        self.repository_top.clone().filter(|top| only_dir(&self.dirs).as_ref() == Some(top))
     }
 
     /// Returns the value of a variable. If the script never set it, it comes from the environment and is unknown.

@@ -260,6 +260,11 @@ fn add_xargs_input(words: &mut Vec<Word>, call: &Invocation<'_>, names: Vec<Stri
         {
             DynamicKind::Listed(*listing)
         }
+        StdinSource::Pipe(Some(KnownOutput { prints_commits: true, .. }))
+            if !args.has_any(&["-a", "--arg-file"]) && !splits_at_other_char(args) =>
+        {
+            DynamicKind::Commit
+        }
         StdinSource::Nothing | StdinSource::Pipe(_) | StdinSource::Text(_) | StdinSource::File => {
             DynamicKind::Anything
         }
