@@ -1,6 +1,7 @@
 //! Recognizes arithmetic that has no side effects beyond assigning numbers.
 
 use super::ast::{Operator, Piece};
+use super::grammar::is_name;
 use super::state::ShellState;
 
 /// Returns the variables that an expression may assign, or `None` if it may do more than calculate.
@@ -58,6 +59,14 @@ pub(super) fn assigned_names(pieces: &[Piece], state: &ShellState) -> Option<Vec
         }
     }
     Some(names)
+}
+
+/// Whether an arithmetic command would only assign a variable if a shell took it for two nested subshells: `((x=1+1))`.
+pub(super) fn is_plain_assignment(pieces: &[Piece]) -> bool {
+    let [Piece::Text { text, .. }] = pieces else { return false };
+    let Some((name, value)) = text.trim().split_once('=') else { return false };
+    let is_value = |c: char| c.is_ascii_digit() || "+-*".contains(c);
+    is_name(name) && !value.is_empty() && value.chars().all(is_value)
 }
 
 /// Whether evaluating an expression may fail, so that the shell skips the rest of the line.

@@ -287,6 +287,11 @@ impl Walker<'_> {
     fn record_assignment(&mut self, assignment: &Assignment, state: &mut ShellState) {
         self.remember_visible_value(assignment, state);
         let (name, value) = (&assignment.name, assignment.value_after(state));
+        // In ksh, an array of words like `typeset` is something else.
+        let value = match value {
+            Value::Words(_) if self.language == ShellLanguage::Korn => Value::Unknown,
+            value => value,
+        };
         let is_file_or_code = variables::may_be_file_or_code(name, value.text());
         if is_file_or_code || variables::affects_programs(name, self.context, self.language) {
             self.add_doubt(DoubtKind::Variable, &assignment.shown);
@@ -318,6 +323,26 @@ fn is_single_pipeline(body: &Node) -> bool {
     }
 }
 
+/// Returns the value of an array if all its elements are known. Shells differ on elements with a sign like `[a]=b`.
+fn array_value(words: &[RawWord], state: &ShellState) -> Value {
+    const MAX_ELEMENTS: usize = 64;
+    let mut elements = Vec::new();
+    for raw in words {
+        for word in expand::words(raw, &raw.shown, state).unwrap_or_default() {
+            match word {
+                Word::Literal(text) if !text.is_empty() && !text.contains(['=', '[']) => {
+                    elements.push(text);
+                }
+                _ => return Value::Unknown,
+            }
+        }
+    }
+    match elements.len() {
+        1..=MAX_ELEMENTS => Value::Words(elements),
+        _ => Value::Unknown,
+    }
+}
+
 impl Assignment {
     /// Returns the value of the variable after the assignment.
     fn value_after(&self, state: &ShellState) -> Value {
@@ -332,6 +357,9 @@ impl Assignment {
                 } else {
                     Value::Unknown
                 }
+            }
+            AssignValue::Array(words) if !self.append && self.index.is_none() => {
+                array_value(words, state)
             }
             AssignValue::Array(_) => Value::Unknown,
         }

@@ -5,6 +5,7 @@ use super::braces::{self, Item};
 use super::command_output::prints_wildcard;
 use super::fragments::{self, Fragment, is_glob};
 use super::state::{ShellState, Value};
+use super::walk::unknown;
 use super::{DynamicKind, DynamicWord, Word, fields};
 
 /// Returns the words that a word expands to, or `None` if there are too many.
@@ -58,6 +59,14 @@ pub(super) fn globs_in_variables(raw: &RawWord, state: &ShellState) -> Vec<Strin
 /// Expands a word in a redirect, test or here-string to a single word. There the shell does no brace expansion,
 /// splitting or globbing.
 pub(super) fn single_word(pieces: &[Piece], shown: &str, state: &ShellState) -> Word {
+    let is_array = |piece: &Piece| {
+        matches!(piece, Piece::Parameter { parameter, .. }
+            if fields::array_elements(parameter, state).is_some())
+    };
+    if pieces.iter().any(is_array) {
+        // The elements are joined with blanks.
+        return unknown(shown);
+    }
     let items: Vec<Item<'_>> = pieces.iter().flat_map(brace_items).collect();
     let joined: Vec<Fragment> = fields::expand(&items, state).into_iter().flatten().collect();
     fragments::to_word(&joined, shown)

@@ -70,12 +70,28 @@ impl Fields {
     }
 
     fn push_parameter(&mut self, parameter: &Parameter, quoted: bool, state: &ShellState) {
+        if let Some(words) = array_elements(parameter, state).filter(|_| quoted) {
+            self.expanded_bytes += words.iter().map(String::len).sum::<usize>();
+            if self.expanded_bytes <= MAX_SCRIPT_BYTES {
+                return self.push_words(&words);
+            }
+        }
         let fragment = parameter_fragment(parameter, quoted, state);
         self.expanded_bytes += fragment_text(&fragment).len();
         match (fragment, quoted) {
             _ if self.expanded_bytes > MAX_SCRIPT_BYTES => self.current.push(unknown_words()),
             (Fragment::Text { text, .. }, false) => self.split(&text),
             (fragment, _) => self.current.push(fragment),
+        }
+    }
+
+    /// Adds words, the first of which continues the current field.
+    fn push_words(&mut self, words: &[String]) {
+        for (at, word) in words.iter().enumerate() {
+            if at > 0 {
+                self.complete.push(std::mem::take(&mut self.current));
+            }
+            self.push_text(word, true);
         }
     }
 
@@ -185,6 +201,20 @@ fn expand_tilde<'i, 'p>(
     (Some(fragment), &items[if name.is_some() { end } else { 1 }..])
 }
 
+/// Returns the elements of an array that a parameter like `${a[@]}` stands for, if they are known.
+pub(super) fn array_elements(parameter: &Parameter, state: &ShellState) -> Option<Vec<String>> {
+    let is_whole_array = matches!(
+        parameter.index.as_deref(),
+        Some([Piece::Text { text, .. }]) if text == "@"
+    );
+    match state.value(&parameter.name) {
+        Value::Words(words) if is_whole_array && parameter.operator == Operator::None => {
+            Some(words)
+        }
+        _ => None,
+    }
+}
+
 fn parameter_fragment(parameter: &Parameter, quoted: bool, state: &ShellState) -> Fragment {
     let is_single_index = |index: &[Piece]| matches!(index, [Piece::Text { text, .. }] if text.bytes().all(|it| it.is_ascii_digit()));
     let is_list = parameter.name == "@"
@@ -210,7 +240,10 @@ fn parameter_fragment(parameter: &Parameter, quoted: bool, state: &ShellState) -
         }
         (Operator::None, Value::Text(text)) => Fragment::Text { text, quoted },
         (Operator::None, Value::Glob(pattern)) => Fragment::Glob(pattern),
-        (Operator::None, Value::NumberOrInherited | Value::Unknown | Value::UnknownGlob)
+        (
+            Operator::None,
+            Value::NumberOrInherited | Value::Words(_) | Value::Unknown | Value::UnknownGlob,
+        )
         | (
             Operator::Default
             | Operator::Assign

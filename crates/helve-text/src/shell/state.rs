@@ -24,6 +24,8 @@ pub(super) enum Value {
     NumberOrEmpty,
     /// A commit hash, or empty.
     CommitOrEmpty,
+    /// The elements of an array, of which there is at least one.
+    Words(Vec<String>),
     /// A name from a listing, see [`super::DynamicKind::Listed`].
     Listed(usize),
     /// A number, or the value from before the script. Safe in arithmetic, but not as a file name.
@@ -148,6 +150,11 @@ impl ShellState {
         }
         let value = match value {
             Value::Text(text) | Value::Glob(text) if text.len() > MAX_VALUE_BYTES => Value::Unknown,
+            Value::Words(words)
+                if words.iter().map(String::len).sum::<usize>() > MAX_VALUE_BYTES =>
+            {
+                Value::Unknown
+            }
             value => value,
         };
         Rc::make_mut(&mut self.variables).insert(name.to_string(), value);
@@ -209,6 +216,7 @@ impl Value {
             Value::Text(text) => !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit()),
             Value::Glob(_)
             | Value::CommitOrEmpty
+            | Value::Words(_)
             | Value::Listed(_)
             | Value::NumberOrInherited
             | Value::Unknown
@@ -224,6 +232,7 @@ impl Value {
             | Value::Number
             | Value::NumberOrEmpty
             | Value::CommitOrEmpty
+            | Value::Words(_)
             | Value::Listed(_)
             | Value::NumberOrInherited
             | Value::Unknown
@@ -235,6 +244,7 @@ impl Value {
         match self {
             Value::Glob(_) | Value::UnknownGlob => true,
             Value::Text(text) => text.contains(['*', '?', '[']),
+            Value::Words(words) => words.iter().any(|it| it.contains(['*', '?', '['])),
             Value::Number
             | Value::NumberOrEmpty
             | Value::CommitOrEmpty

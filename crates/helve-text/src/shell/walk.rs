@@ -348,7 +348,10 @@ impl<'a> Walker<'a> {
 
     fn walk_arithmetic(&mut self, raw: &RawWord, state: &mut ShellState) {
         // A shell without arithmetic commands parses this as two nested subshells, in which a name may be a program.
-        if arithmetic::variable_names(&raw.pieces).any(|it| !state.variables.contains_key(it)) {
+        let is_unknown = |it: &str| !state.variables.contains_key(it);
+        if arithmetic::variable_names(&raw.pieces).any(is_unknown)
+            && !arithmetic::is_plain_assignment(&raw.pieces)
+        {
             self.add_doubt(DoubtKind::Arithmetic, &raw.shown);
         }
         self.record_arithmetic(&raw.pieces, &raw.shown, state);
