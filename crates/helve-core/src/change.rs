@@ -349,8 +349,7 @@ impl CommitJob {
             after.extend(change.after_images(final_image.clone()));
             final_images.push(final_image);
         }
-        // The files are changed already, so nothing depends on the result. This comes first: it wakes the store, which
-        // then need not be woken again for the session's records.
+        // The files are changed already, so nothing depends on the result.
         drop(self.session.workspace.journal().mark_applied(entry, after));
         for ((change, file), image) in changes.iter().zip(&written).zip(&final_images) {
             self.remember_written(change, &file.path, final_file(image));

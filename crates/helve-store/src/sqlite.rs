@@ -83,6 +83,16 @@ impl SqliteStore {
         answer
     }
 
+    /// Sends work of the journal to the worker, which does it soon. The future only waits for the answer.
+    fn journal_write<T: Send + 'static>(
+        &self,
+        write: impl FnOnce(&mut StoreWorker) -> Result<T, StoreError> + Send + 'static,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let (task, answer) = answering_task(write);
+        self.start_worker_if_needed(self.queue.journal_write(task));
+        answer
+    }
+
     fn start_worker_if_needed(&self, worker: WorkerStart) {
         match worker {
             WorkerStart::NotNeeded => return,

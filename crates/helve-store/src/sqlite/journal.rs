@@ -41,7 +41,7 @@ impl Journal for SqliteStore {
         after: Vec<Option<journal::FileImage>>,
     ) -> BoxFuture<'static, Result<(), StoreError>> {
         let folder = folder_in(&self.folder);
-        self.journal_query(move |worker| {
+        self.journal_write(move |worker| {
             let incomplete = worker.incomplete_entries.take(id);
             let before = |at: usize| incomplete.as_ref()?.files.get(at)?.image.as_ref();
             let after_file = |(at, image): (usize, &Option<journal::FileImage>)| {

@@ -13,8 +13,8 @@ pub(crate) enum QueueItem {
     Slot(SlotWrite),
     /// Work that somebody waits for, and that sees the slots queued before it.
     Query(WorkerTask),
-    /// The same for work that reads no slots.
-    JournalQuery(WorkerTask),
+    /// Work of the journal, which reads no slots.
+    Journal(WorkerTask),
 }
 
 pub(crate) type WorkerTask = Box<dyn FnOnce(&mut StoreWorker) + Send>;
@@ -28,6 +28,8 @@ pub(crate) struct SlotWrite {
 
 /// How long writes are collected before they are written together.
 const BATCH_TIME: Duration = Duration::from_millis(10);
+/// The same after a query was answered: a call that asked the journal is about to end, and its last writes follow.
+const BATCH_TIME_AFTER_QUERY: Duration = Duration::from_millis(2);
 /// Maximum size of the queue in bytes. Writes beyond it are dropped.
 const MAX_QUEUE_BYTES: usize = 32 << 20;
 /// Above this number of waiting bytes, progress of running calls is dropped, because the end of a call replaces its
@@ -160,7 +162,21 @@ impl Queue {
 
     /// Queues a query of the journal, which does not wait until queued slots are written.
     pub(crate) fn journal_query(&self, task: WorkerTask) -> WorkerStart {
-        self.push_query(QueueItem::JournalQuery(task))
+        self.push_query(QueueItem::Journal(task))
+    }
+
+    /// Queues work of the journal that nobody waits for. It is done with the next batch. If the thread has ended, the
+    /// work is dropped.
+    pub(crate) fn journal_write(&self, task: WorkerTask) -> WorkerStart {
+        let mut state = self.state.lock();
+        if state.stage == QueueStage::Ended {
+            return WorkerStart::NotNeeded;
+        }
+        state.items.push(QueueItem::Journal(task));
+        let must_wake = std::mem::take(&mut state.is_asleep);
+        let start = state.claim_thread_start();
+        self.unlock_and_wake(state, must_wake);
+        start
     }
 
     fn push_query(&self, query: QueueItem) -> WorkerStart {
@@ -213,11 +229,14 @@ impl Queue {
                 break;
             }
         }
-        let is_full = state.weight >= FULL_BATCH_BYTES;
+        let write_by = match (state.weight >= FULL_BATCH_BYTES, state.has_query) {
+            (true, _) => Instant::now(),
+            (false, true) => deadline.min(Instant::now() + BATCH_TIME_AFTER_QUERY),
+            (false, false) => deadline,
+        };
         state.has_query = false;
         state.weight = 0;
-        let items = std::mem::take(&mut state.items);
-        Some(Batch { items, write_by: if is_full { Instant::now() } else { deadline } })
+        Some(Batch { items: std::mem::take(&mut state.items), write_by })
     }
 
     pub(crate) fn dropped(&self) -> DroppedWrites {

@@ -79,7 +79,7 @@ impl StoreWorker {
                         self.write_slots();
                         task(&mut self);
                     }
-                    QueueItem::JournalQuery(task) => task(&mut self),
+                    QueueItem::Journal(task) => task(&mut self),
                 }
             }
             let due = self.write_by.map_or(write_by, |earlier| earlier.min(write_by));

@@ -64,7 +64,7 @@ fn a_query_does_not_hasten_the_writes_before_it() {
     queue.journal_query(Box::new(|_| {}));
     let first = queue.next_batch(IdleWork::Pending, None).unwrap();
     assert_eq!(first.items.len(), 2);
-    assert!(first.write_by >= began + BATCH_TIME);
+    assert!(first.write_by >= began + BATCH_TIME_AFTER_QUERY);
     // Nothing else arrives until the writes are due.
     let second = queue.next_batch(IdleWork::Pending, Some(first.write_by)).unwrap();
     assert!(second.items.is_empty());
