@@ -64,6 +64,7 @@ const HELPERS: &[(&str, &[&str])] = &[
     ("watch", &["sh"]),
     ("flock", &["bash"]),
     ("split", &["bash"]),
+    ("psql", &["sh"]),
     // A script that parses its arguments and manages a server.
     (
         "fakeroot",

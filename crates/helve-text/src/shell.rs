@@ -187,8 +187,9 @@ pub struct ProgramRun {
     pub risks: Vec<Risk>,
     /// Whether the program is an interpreter. Approving one use of it must not approve every script.
     pub is_interpreter: bool,
-    /// Whether the shell runs the command itself, so that no program of this name is started.
-    pub is_builtin: bool,
+    /// Whether the program is not looked up in `PATH`: a builtin of the shell, or a program of a package, which the rule
+    /// for its runner covers wherever it is.
+    pub skips_path: bool,
     /// Whether the analysis knows what the program does with its arguments. An unknown program may run any of them as a
     /// command.
     pub is_known: bool,

@@ -23,9 +23,8 @@ pub(super) fn resolved<'r>(run: &'r ProgramRun, facts: &impl FileFacts) -> Cow<'
 fn resolve_program(run: &mut Cow<'_, ProgramRun>, facts: &impl FileFacts) {
     let name = run.words.first().and_then(|word| word.literal());
     let is_name = name.is_some_and(|name| !name.is_empty() && !name.contains('/'));
-    // A builtin that needs no rule is no program, so there is no file to look for.
-    let is_harmless_builtin = run.is_builtin && run.approval == Approval::Exempt;
-    let Some(name) = name.filter(|_| is_name && !is_harmless_builtin) else { return };
+    let is_elsewhere = run.skips_path && run.approval == Approval::Exempt;
+    let Some(name) = name.filter(|_| is_name && !is_elsewhere) else { return };
     let path = match facts.program(name) {
         Some(ProgramPlace::Elsewhere) => return,
         // Without a slash, the path would look like the name of a program.

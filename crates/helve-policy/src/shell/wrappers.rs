@@ -15,7 +15,7 @@ pub(super) fn words_before(runs: &[ProgramRun], index: usize) -> Vec<Vec<String>
     while let Some(outer) = inner.parent.and_then(|at| runs.get(at))
         && all.len() < MAX_WRAPPERS
     {
-        let is_keyword = outer.is_builtin && outer.words.len() == 1;
+        let is_keyword = outer.skips_path && outer.words.len() == 1;
         let words = match outer.words.strip_suffix(inner.words.as_slice()) {
             Some(words) if !words.is_empty() => words,
             _ if is_keyword => &outer.words,

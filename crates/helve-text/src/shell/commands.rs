@@ -186,7 +186,7 @@ impl Walker<'_> {
         }
         let run = self.record_run(line.words.clone(), line.assignments, None);
         self.script.runs[run].approval = Approval::Exempt;
-        self.script.runs[run].is_builtin = true;
+        self.script.runs[run].skips_path = true;
         self.script.runs[run].is_known = true;
         self.script.runs[run].writes_are_known = true;
         builtins::apply(self, name, &line.words, run, state);
@@ -370,6 +370,12 @@ impl Walker<'_> {
         let is_shell = |word: &Word| shells::shell_kind(basename(word.shown())).is_some();
         if !matches!(stdin, StdinSource::Nothing) && words[1..].iter().any(is_shell) {
             arg_effects::record_code_from_input(self, run);
+        }
+        for (at, word) in words.iter().enumerate().skip(1) {
+            let flag = word.prefix().split('=').next().unwrap_or_default();
+            if names::contains(NameGroup::CodeFlag, flag) {
+                self.add_risk(run, at, flag, RiskKind::Runs);
+            }
         }
         self.record_dashed_subcommand(name, words, run, state);
         self.walk_shell_among_arguments(words, run, state);

@@ -92,6 +92,8 @@ pub(super) enum NameGroup {
     OutputOperands,
     /// A command that writes to the folder in which it works: `npm:install`.
     WritesWorkingDir,
+    /// A flag whose value is a file that makes a program run others, whichever program it is: `--kubeconfig`.
+    CodeFlag,
     /// A flag with which a program changes the files that it is given: `--fix`.
     InPlaceFlag,
     /// A flag whose value is the folder in which a program works: `--project`.
@@ -146,6 +148,7 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("copies-content", NameGroup::CopiesContent),
     ("output-operands", NameGroup::OutputOperands),
     ("writes-working-dir", NameGroup::WritesWorkingDir),
+    ("code-flag", NameGroup::CodeFlag),
     ("in-place-flag", NameGroup::InPlaceFlag),
     ("base-flag", NameGroup::BaseFlag),
     ("base-file-flag", NameGroup::BaseFileFlag),

@@ -97,9 +97,10 @@ pub(super) fn record_inner_command(
         }
         // A rule that allows a package runner also allows the programs of packages, about which nothing else is known.
         if let Some(run) = walker.script.runs.get_mut(first) {
-            run.is_builtin &= runs_in_shell;
+            run.skips_path &= runs_in_shell;
             if call.args.spec.traits.runs_packages && run.may_be_from_package() {
                 run.approval = Approval::Exempt;
+                run.skips_path = true;
             }
         }
     });
