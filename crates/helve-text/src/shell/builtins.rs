@@ -28,29 +28,72 @@ const HARMLESS_SET_LETTERS: &str = "euxvnCfb";
 const HARMLESS_DECLARE_LETTERS: &str = "garpfFt";
 
 /// Builtins whose operands zsh and the Korn shell evaluate as arithmetic, which may run commands: `exit 'a[$(x)]'`.
-const ARITHMETIC_OPERANDS: [&str; 6] = ["printf", "exit", "return", "break", "continue", "shift"];
+const ARITHMETIC_OPERANDS: [&str; 8] =
+    ["printf", "print", "read", "exit", "return", "break", "continue", "shift"];
 
 /// Adds a doubt for each operand that the shell may evaluate and that is not a number.
 fn record_evaluated_operands(walker: &mut Walker<'_>, name: &str, words: &[Word]) {
-    if matches!(walker.language, ShellLanguage::Bash | ShellLanguage::Posix) {
+    if !walker.has_more_arithmetic() {
         return;
     }
-    let operands = match words.get(1).and_then(Word::literal) {
-        // `printf` evaluates only the operands of numeric conversions, such as `%d`.
-        Some(format) if name == "printf" => {
-            let is_text = |conversion: &str| {
-                let kind = conversion.trim_start_matches(|it| "-+ #.*0123456789".contains(it));
-                kind.starts_with(['s', 'b', 'c', 'q'])
-            };
-            match format.split('%').skip(1).filter(|it| !it.is_empty()).all(is_text) {
-                true => &[],
-                false => &words[2..],
-            }
-        }
-        Some(_) | None => words.get(1..).unwrap_or_default(),
+    let operands = match name {
+        "printf" => printf_numbers(words),
+        "print" => print_numbers(words),
+        "read" => return record_timeout(walker, words),
+        _ => words.get(1..).unwrap_or_default(),
     };
     for operand in operands.iter().filter(|it| !is_number(it)) {
         walker.add_doubt(DoubtKind::Arithmetic, operand.shown());
+    }
+}
+
+/// Returns the operands of `printf`, if its format may evaluate them: only conversions of text, like `%s`, do not.
+fn printf_numbers(words: &[Word]) -> &[Word] {
+    let mut at = 1;
+    while let Some(flag) = words.get(at).and_then(Word::literal).filter(|it| it.starts_with('-')) {
+        match flag {
+            "-v" => at += 2,
+            "--" => {
+                at += 1;
+                break;
+            }
+            _ if flag.starts_with("-v") => at += 1,
+            _ => break,
+        }
+    }
+    let is_text = |conversion: &str| {
+        let kind = conversion.trim_start_matches(|it| "-+ #.0123456789".contains(it));
+        kind.starts_with(['s', 'b', 'c', 'q'])
+    };
+    let rest = words.get(at..).unwrap_or_default();
+    match rest.split_first() {
+        Some((Word::Literal(format), operands)) => {
+            let mut conversions = format.split('%').skip(1).filter(|it| !it.is_empty());
+            if conversions.all(is_text) { &[] } else { operands }
+        }
+        Some(_) | None => rest,
+    }
+}
+
+/// Returns the operands of `print` if it has a format: `print -f %d x`.
+fn print_numbers(words: &[Word]) -> &[Word] {
+    let is_flag = |it: &&Word| it.literal().is_none_or(|it| it.starts_with('-') && it.len() > 1);
+    let mut flags = words.iter().skip(1).take_while(is_flag);
+    let has_format = flags.any(|it| it.literal().is_some_and(|it| it.contains('f')));
+    if has_format { words.get(1..).unwrap_or_default() } else { &[] }
+}
+
+/// Adds a doubt for the timeout of `read -t`, if it is not a number.
+fn record_timeout(walker: &mut Walker<'_>, words: &[Word]) {
+    let is_timeout = |it: &str| it.bytes().all(|it| it.is_ascii_digit() || it == b'.');
+    for (at, word) in words.iter().enumerate().skip(1) {
+        let flags = word.literal().and_then(|it| it.strip_prefix('-'));
+        let Some((_, glued)) = flags.and_then(|it| it.split_once('t')) else { continue };
+        let next = words.get(at + 1).filter(|_| glued.is_empty());
+        let is_safe = next.is_none_or(|it| it.literal().is_some_and(is_timeout));
+        if !is_safe || !is_timeout(glued) {
+            walker.add_doubt(DoubtKind::Arithmetic, word.shown());
+        }
     }
 }
 

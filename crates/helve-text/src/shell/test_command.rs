@@ -26,7 +26,9 @@ pub(super) fn record_test(
         let next = words.get(at + 1);
         let previous = at.checked_sub(1).and_then(|at| words.get(at));
         // `[[` only recognizes operators that are written out.
-        if run.is_some() && may_be_dash_v(word, next) {
+        let is_evaluated = may_be_operator("-v", word, next)
+            || walker.has_more_arithmetic() && may_be_operator("-t", word, next);
+        if run.is_some() && is_evaluated {
             walker.add_doubt(DoubtKind::Indirect, word.shown());
         }
         let Some(text) = word.literal() else { continue };
@@ -34,6 +36,12 @@ pub(super) fn record_test(
         if text == "-v" || text == "-R" {
             if let Some(name) = next.filter(|it| !it.literal().is_some_and(is_name)) {
                 walker.add_doubt(DoubtKind::Indirect, name.shown());
+            }
+        } else if text == "-t" && walker.has_more_arithmetic() {
+            let is_last = at + 2 == words.len();
+            let is_end = |it: &Word| run.is_some() && is_last && it.literal() == Some("]");
+            for operand in next.iter().filter(|it| !is_number(it) && !is_end(it)) {
+                walker.add_doubt(DoubtKind::Arithmetic, operand.shown());
             }
         } else if NUMERIC.contains(&text) {
             // In bash, `[` reports an error for a value that is not a number, but `[[` evaluates it.
@@ -65,14 +73,14 @@ fn begins_expression(previous: &Word) -> bool {
     previous.literal().is_none_or(|it| matches!(it, "!" | "(" | "-a" | "-o" | "&&" | "||"))
 }
 
-/// Whether a word may turn out to be `-v`, which evaluates the word after it.
-fn may_be_dash_v(word: &Word, next: Option<&Word>) -> bool {
+/// Whether a word may turn out to be an operator that evaluates the word after it.
+fn may_be_operator(operator: &str, word: &Word, next: Option<&Word>) -> bool {
     let Word::Dynamic(dynamic) = word else { return false };
     let is_operator = |next: &Word| {
         next.literal().is_some_and(|it| INFIX_OPERATORS.contains(&it) || NUMERIC.contains(&it))
     };
     dynamic.kind == DynamicKind::Anything
-        && "-v".starts_with(&*dynamic.prefix)
+        && operator.starts_with(&*dynamic.prefix)
         && (dynamic.may_split || next.is_some_and(|next| !is_operator(next)))
 }
 

@@ -129,6 +129,14 @@ impl<'a> Walker<'a> {
         self.script
     }
 
+    /// Whether the shell evaluates more texts as arithmetic than bash does, like the operands of `exit`.
+    pub(super) fn has_more_arithmetic(&self) -> bool {
+        match self.language {
+            ShellLanguage::Korn | ShellLanguage::Zsh => true,
+            ShellLanguage::Bash | ShellLanguage::Posix => false,
+        }
+    }
+
     pub(super) fn add_doubt(&mut self, kind: DoubtKind, shown: &str) {
         self.is_incomplete |= match kind {
             DoubtKind::TooDeep | DoubtKind::TooMany | DoubtKind::TooLong => true,
