@@ -334,7 +334,11 @@ impl Declaration<'_> {
         if let Some(value) = value {
             walker.visible_values.add(name, vec![value.to_string()]);
         }
-        match value.map(|value| Value::Text(value.to_string())) {
+        let value = value.map(|value| Value::Text(value.to_string()));
+        if let Some(value) = &value {
+            walker.record_evaluated_value(name, value);
+        }
+        match value {
             Some(value) if self.is_certain => state.set(name, value),
             Some(value) => state.maybe_set(name, &value),
             // The variable may become read-only. Later assignments to it then fail, so its value is unknown.
@@ -352,6 +356,7 @@ impl Declaration<'_> {
         if !is_harmless {
             walker.add_doubt(DoubtKind::Variable, word.shown());
         }
+        walker.record_evaluated_value(name, &Value::Unknown);
         state.set(name, Value::Unknown);
     }
 }
@@ -393,6 +398,7 @@ pub(super) fn assign_unknown(walker: &mut Walker<'_>, word: &Word, state: &mut S
             if !is_default_target && reaches_programs(name, walker.context, walker.language) {
                 walker.add_doubt(DoubtKind::Variable, name);
             }
+            walker.record_evaluated_value(name, &Value::Unknown);
             state.set(name, Value::Unknown);
         }
         _ => walker.add_doubt(DoubtKind::Indirect, word.shown()),

@@ -35,6 +35,13 @@ impl Walker<'_> {
         }
     }
 
+    /// Adds a doubt if a shell may evaluate the value that it assigns to a variable: `COLUMNS='a[$(x)]'` in zsh.
+    pub(super) fn record_evaluated_value(&mut self, name: &str, value: &Value) {
+        if self.has_more_arithmetic() && variables::is_integer(name) && !value.is_number() {
+            self.add_doubt(DoubtKind::Arithmetic, name);
+        }
+    }
+
     /// Records everything that happens while a word is expanded.
     pub(super) fn walk_pieces(&mut self, pieces: &[Piece], shown: &str, state: &mut ShellState) {
         self.mentioned_texts.add_pieces(pieces);
@@ -83,6 +90,7 @@ impl Walker<'_> {
                             ) {
                                 self.add_doubt(DoubtKind::Variable, shown);
                             }
+                            self.record_evaluated_value(&parameter.name, &Value::Unknown);
                             state.set(&parameter.name, Value::Unknown);
                             let texts = self.visible_texts(&parameter.operand, state);
                             self.visible_values.add(&parameter.name, texts);
@@ -248,6 +256,7 @@ impl Walker<'_> {
             }
         }
         for assignment in &simple.assignments {
+            self.record_evaluated_value(&assignment.name, &assignment.value_after(state));
             self.mention_passed_value(&assignment.value, state);
         }
         let run_index = self.script.runs.len();
@@ -292,6 +301,7 @@ impl Walker<'_> {
             Value::Words(_) if self.language == ShellLanguage::Korn => Value::Unknown,
             value => value,
         };
+        self.record_evaluated_value(name, &value);
         let is_file_or_code = variables::may_be_file_or_code(name, value.text());
         if is_file_or_code || variables::affects_programs(name, self.context, self.language) {
             self.add_doubt(DoubtKind::Variable, &assignment.shown);

@@ -102,6 +102,7 @@ impl Walker<'_> {
         if variables::reaches_programs(name, self.context, self.language) {
             self.add_doubt(DoubtKind::Variable, name);
         }
+        self.record_evaluated_value(name, &Value::Unknown);
         let raws = raw_words.unwrap_or(&[]);
         let words: Vec<Word> = raws.iter().flat_map(|raw| self.expand(raw, state)).collect();
         self.remember_loop_variable(name, raw_words.is_some().then_some(words.as_slice()));

@@ -135,6 +135,39 @@ const SPECIAL_ZSH: &[&str] = &[
     "WORDCHARS",
 ];
 
+/// Special variables that hold integers. Zsh and the Korn shell evaluate what is assigned to them as arithmetic.
+const INTEGERS: &[&str] = &[
+    "ARGC",
+    "BAUD",
+    "COLUMNS",
+    "DIRSTACKSIZE",
+    "EGID",
+    "ERRNO",
+    "EUID",
+    "FUNCNEST",
+    "GID",
+    "HISTCMD",
+    "HISTSIZE",
+    "KEYTIMEOUT",
+    "LINENO",
+    "LINES",
+    "LISTMAX",
+    "LOGCHECK",
+    "MAILCHECK",
+    "OPTIND",
+    "PERIOD",
+    "PPID",
+    "RANDOM",
+    "SAVEHIST",
+    "SECONDS",
+    "SHLVL",
+    "TMOUT",
+    "TRY_BLOCK_ERROR",
+    "TRY_BLOCK_INTERRUPT",
+    "TTYIDLE",
+    "UID",
+];
+
 /// Prefixes of special names.
 const SPECIAL_PREFIXES: &[&str] = &["BASH", "LD_", "DYLD_", "GIT_", "ZSH", "KSH_"];
 
@@ -161,6 +194,11 @@ fn is_special(name: &str, language: ShellLanguage) -> bool {
     SPECIAL.contains(&name)
         || language == ShellLanguage::Zsh && SPECIAL_ZSH.contains(&name)
         || SPECIAL_PREFIXES.iter().any(|start| name.starts_with(start))
+}
+
+/// Whether some shells evaluate what is assigned to this variable.
+pub(super) fn is_integer(name: &str) -> bool {
+    INTEGERS.contains(&name)
 }
 
 /// Whether a program may treat the value of a harmless variable as the name of a file or as code. `make` evaluates
