@@ -50,11 +50,15 @@ impl Parser<'_> {
                     .take_while(|c| c.is_ascii_alphanumeric() || *c == '_')
                     .collect();
                 self.expect(&name)?;
-                plain_parameter(name, quoted)
+                self.parameter_without_braces(name, quoted)?
+            }
+            // In zsh, a name may follow `$#`, and `$+name` tells whether a variable is set.
+            Some('#' | '+') if self.is_zsh() && self.peek(1).is_some_and(starts_name) => {
+                return self.syntax_error();
             }
             Some(c) if c.is_ascii_digit() || "@*#?-$!".contains(c) => {
                 self.next();
-                plain_parameter(c.to_string(), quoted)
+                self.parameter_without_braces(c.to_string(), quoted)?
             }
             _ => {
                 push_char(pieces, '$', quoted);
@@ -63,6 +67,57 @@ impl Parser<'_> {
         };
         pieces.push(piece);
         Ok(())
+    }
+
+    /// Returns the expansion `$name`. In zsh, a subscript or a modifier may follow, as in `$x[2]` and `$x:h`.
+    fn parameter_without_braces(
+        &mut self,
+        name: String,
+        quoted: bool,
+    ) -> Result<Piece, ParseError> {
+        let mut parameter = unmodified_parameter(name);
+        if self.is_zsh() && self.eat("[") {
+            parameter.index = Some(self.nested(Self::plain_index)?);
+            parameter.operator = Operator::Edit;
+        }
+        if self.is_zsh() && self.at_modifier()? {
+            // The text of the modifier remains in the word, whose value is unknown anyway.
+            parameter.operator = Operator::Edit;
+        }
+        Ok(Piece::Parameter { parameter: Box::new(parameter), quoted })
+    }
+
+    /// Parses the rest of a subscript without quotes, nested brackets and flags.
+    fn plain_index(&mut self) -> Result<Vec<Piece>, ParseError> {
+        let mut pieces = Vec::new();
+        loop {
+            match self.peek(0) {
+                None | Some('"' | '\'' | '\\' | '`' | '[' | '(' | '\n') => {
+                    return self.syntax_error();
+                }
+                Some(']') => {
+                    self.next();
+                    return Ok(pieces);
+                }
+                Some('$') => self.dollar(&mut pieces, true)?,
+                Some(c) => {
+                    self.next();
+                    push_char(&mut pieces, c, false);
+                }
+            }
+        }
+    }
+
+    /// Whether a modifier of zsh comes next. Returns a syntax error at `:F`, which evaluates the text after it.
+    fn at_modifier(&self) -> Result<bool, ParseError> {
+        let is_letter = |c: char| c.is_ascii_alphabetic() || c == '&';
+        if self.peek(0) != Some(':') || !self.peek(1).is_some_and(is_letter) {
+            return Ok(false);
+        }
+        let line: String = self.chars_ahead().take_while(|c| *c != '\n').collect();
+        let evaluates =
+            |part: &str| part.chars().take_while(|c| is_letter(*c)).any(|letter| letter == 'F');
+        if line.split(':').skip(1).any(evaluates) { self.syntax_error() } else { Ok(true) }
     }
 
     /// Parses commands up to `)`, which is consumed.
@@ -311,6 +366,6 @@ fn unmodified_parameter(name: String) -> Parameter {
     Parameter { name, index: None, operator: Operator::None, operand: Vec::new() }
 }
 
-fn plain_parameter(name: String, quoted: bool) -> Piece {
-    Piece::Parameter { parameter: Box::new(unmodified_parameter(name)), quoted }
+fn starts_name(c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_'
 }

@@ -98,6 +98,10 @@ impl<'a> Parser<'a> {
         }
     }
 
+    pub(super) fn is_zsh(&self) -> bool {
+        self.language == ShellLanguage::Zsh
+    }
+
     /// Counts one more node.
     pub(super) fn count_node(&mut self) -> Result<(), ParseError> {
         self.nodes_left = self.nodes_left.checked_sub(1).ok_or(ParseError::TooMany)?;
