@@ -42,6 +42,7 @@ mod loops;
 mod mask;
 mod mentioned_files;
 mod mentions;
+mod modules;
 mod mutations;
 mod names;
 mod only_reads;

@@ -71,6 +71,12 @@ pub(super) fn apply(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Shel
     record_commands_in_code(walker, call, runs_input, state);
 }
 
+/// Records the files that a program changes because of its flags, and its operands if it may change them.
+pub(super) fn record_changes(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
+    record_files_of_flags(walker, call, state);
+    record_changed_operands(walker, call, state);
+}
+
 /// Records the commands and files in code that a program gets as an argument or as its standard input.
 fn record_commands_in_code(
     walker: &mut Walker<'_>,

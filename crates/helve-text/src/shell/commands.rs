@@ -8,8 +8,8 @@ use super::state::{ShellState, join_path};
 use super::walk::{StdinSource, Walker, unknown};
 use super::{
     AccessKind, Approval, Doubt, DoubtKind, FileTarget, Risk, RiskKind, ShellLanguage, Word,
-    arg_effects, builtins, code_commands, command_effects, find, only_reads, outputs, path_args,
-    programs, rough_scan, shells, transfer, wrappers,
+    arg_effects, builtins, code_commands, command_effects, find, modules, only_reads, outputs,
+    path_args, programs, rough_scan, shells, transfer, wrappers,
 };
 
 /// A command of a known program, with its parsed arguments and its standard input.
@@ -242,6 +242,7 @@ impl Walker<'_> {
         command_effects::apply(self, &call, state);
         transfer::record(self, base, &call, state);
         outputs::record(self, words, Some(args), (run, state));
+        modules::record(self, &call, state);
         self.record_unnamed_writes(run, state);
         let changes_are_known =
             args.spec.traits.changes_operands || !args.spec.changes_operands.is_empty();
