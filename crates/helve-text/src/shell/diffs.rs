@@ -3,11 +3,11 @@
 //! It is not certain which text the program gets, because the script may write a diff to a file first. So every diff that
 //! the script has printed or written so far counts.
 
-use super::Word;
 use super::commands::Invocation;
 use super::outputs;
 use super::state::ShellState;
 use super::walk::Walker;
+use super::{AccessKind, Word};
 
 /// Maximum number of names that are considered.
 const MAX_NAMES: usize = 500;
@@ -16,6 +16,10 @@ const STRIP_FLAGS: [&str; 2] = ["-p", "--strip"];
 /// What stands before the name of a file in a diff.
 const HEADERS: [&str; 8] =
     ["+++ ", "--- ", "*** ", "Index: ", "rename from ", "rename to ", "copy from ", "copy to "];
+/// What stands before the old and the new name of a file that a diff renames or copies.
+const MOVED_NAMES: [&str; 4] = ["rename from ", "rename to ", "copy from ", "copy to "];
+/// What stands before the name of a file whose content a diff uses for another file.
+const OLD_NAMES: [&str; 2] = ["rename from ", "copy from "];
 
 /// Records the files that the diffs in the texts of the script name.
 pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &ShellState) {
@@ -28,17 +32,37 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
         .iter()
         .rfind(|it| it.flag.as_deref().is_some_and(|flag| STRIP_FLAGS.contains(&flag)))
         .and_then(|it| it.value.literal()?.parse().ok());
-    let mut names: Vec<String> = walker
-        .texts
-        .iter()
-        .flat_map(|text| names_in(text))
-        .flat_map(|name| stripped(&name, strip))
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    for name in names.into_iter().take(MAX_NAMES) {
+    // Names after `rename` and `copy` begin without the folder `a` or `b`, so one folder less is removed from them.
+    let strip_of_moved = strip.map(|count: usize| count.saturating_sub(1));
+    let paths_in = |names: &dyn Fn(&str) -> Vec<String>, strip| {
+        let names = walker.texts.iter().flat_map(|text| names(text));
+        names.flat_map(|name| stripped(&name, strip)).collect::<Vec<String>>()
+    };
+    let read = paths_in(&|text| names_after(&OLD_NAMES, text), strip_of_moved);
+    let moved = paths_in(&|text| names_after(&MOVED_NAMES, text), strip_of_moved);
+    let mut changed = paths_in(&names_in, strip);
+    changed.extend(moved);
+    for name in sorted(changed) {
         outputs::record_output(walker, &Word::Literal(name), call.run, state);
     }
+    for name in sorted(read) {
+        walker.record_access(&Word::Literal(name), AccessKind::Read, state, Some(call.run));
+    }
+}
+
+/// Returns each name once, and not too many of them.
+fn sorted(mut names: Vec<String>) -> impl Iterator<Item = String> {
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().take(MAX_NAMES)
+}
+
+/// Returns the names of files in the lines of a diff that begin with one of these texts.
+fn names_after(headers: &[&str], text: &str) -> Vec<String> {
+    // `printf` and `echo` turn `\n` into a line break.
+    let lines = text.lines().flat_map(|line| line.split("\\n"));
+    let names = lines.filter_map(|line| headers.iter().find_map(|it| line.strip_prefix(it)));
+    names.map(|name| unquoted(name.trim())).filter(|name| !name.is_empty()).collect()
 }
 
 /// Returns the names of files in the headers of a diff.
