@@ -175,6 +175,11 @@ fn record_consumed_file(
     let run = Some(call.run);
     walker.record_filtered_access(value, (AccessKind::ReadTree, &ALL_EXCEPT_LINKS), state, run);
     walker.record_access(value, AccessKind::WriteTree, state, run);
+    if let Some(path) = path_args::path_of_file_uri(value) {
+        for kind in [AccessKind::Read, AccessKind::Write] {
+            walker.record_access(&path, kind, state, run);
+        }
+    }
 }
 
 /// Records the files that a name or glob selects.

@@ -237,6 +237,19 @@ fn relative_path_in_address(text: &str) -> Option<&str> {
     (!is_web && !path.starts_with(['/', '~']) && !path.starts_with("..")).then_some(path)
 }
 
+/// Returns the path in an address as sqlite takes it: `file:x.db?mode=ro` → `x.db`, `file:///x.db` → `/x.db`.
+pub(super) fn path_of_file_uri(word: &Word) -> Option<Word> {
+    let (Word::Literal(text) | Word::Glob(text)) = word else { return None };
+    let rest = text.strip_prefix("file:")?;
+    let rest = rest.split(['?', '#']).next().unwrap_or(rest);
+    let path = match rest.strip_prefix("//") {
+        Some(address) => &address[address.find('/')?..],
+        None => rest,
+    };
+    let path = percent_decode(path).unwrap_or_else(|| path.to_string());
+    (!path.is_empty() && path != ":memory:").then_some(Word::Literal(path))
+}
+
 /// Whether `//` and a host follow here, after a scheme like `https:`.
 fn host_follows(text: &str, at: usize) -> bool {
     let scheme = text[..at].strip_suffix(':');
