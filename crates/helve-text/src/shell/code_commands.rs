@@ -56,7 +56,8 @@ pub(super) fn record(
                 let text = argument.call().replace([',', '[', ']'], " ");
                 walker.script.runs[run].unparsed_words.extend(rough_scan::words(&text));
             }
-            Found::Read => record_files(walker, (argument, AccessKind::Read), run, state),
+            // Some functions, like `fsdir` of sqlite, read a folder with everything below it.
+            Found::Read => record_files(walker, (argument, AccessKind::ReadTree), run, state),
             Found::Write => record_files(walker, (argument, AccessKind::Write), run, state),
         }
     }

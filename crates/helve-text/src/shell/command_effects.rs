@@ -40,6 +40,7 @@ pub(super) fn apply(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &Shel
     tracked_files::record(walker, call, state);
     record_changed_operands(walker, call, state);
     record_restored_files(walker, call, state);
+    diffs::note_printed_paths(walker, call);
     diffs::record(walker, call, state);
     risky_words::record(walker, call, state);
     let is_code = |it: &Argument| {

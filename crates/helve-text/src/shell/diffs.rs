@@ -6,8 +6,8 @@
 use super::commands::Invocation;
 use super::outputs;
 use super::state::ShellState;
-use super::walk::Walker;
-use super::{AccessKind, Word};
+use super::walk::{StdinSource, Walker};
+use super::{AccessKind, Word, WordRole};
 
 /// Maximum number of names that are considered.
 const MAX_NAMES: usize = 500;
@@ -42,11 +42,24 @@ pub(super) fn record(walker: &mut Walker<'_>, call: &Invocation<'_>, state: &She
     let moved = paths_in(&|text| names_after(&MOVED_NAMES, text), strip_of_moved);
     let mut changed = paths_in(&names_in, strip);
     changed.extend(moved);
+    if matches!(call.stdin, StdinSource::Pipe(_)) {
+        changed.extend(walker.diffed_paths.iter().cloned());
+    }
     for name in sorted(changed) {
         outputs::record_output(walker, &Word::Literal(name), call.run, state);
     }
     for name in sorted(read) {
         walker.record_access(&Word::Literal(name), AccessKind::Read, state, Some(call.run));
+    }
+}
+
+/// Notes the paths among the operands of a program like `git diff`. A later program may get the diff through a pipe.
+pub(super) fn note_printed_paths(walker: &mut Walker<'_>, call: &Invocation<'_>) {
+    let spec = call.args.spec;
+    if spec.traits.reads_tracked || call.args.has_any(&spec.reads_tracked_with) {
+        let operands = call.args.roles.iter().zip(call.words);
+        let operands = operands.filter(|(role, _)| **role == WordRole::Operand);
+        walker.diffed_paths.extend(operands.filter_map(|(_, word)| word.literal()).map(Into::into));
     }
 }
 

@@ -63,6 +63,8 @@ pub(super) struct Walker<'a> {
     pub(super) find_results: FindSearch,
     /// The texts of here-documents, and the words that commands like `echo` print.
     pub(super) texts: Vec<String>,
+    /// Paths whose diffs a command has printed so far.
+    pub(super) diffed_paths: Vec<String>,
     /// The redirects that apply to the current command, each with its operator.
     pub(super) redirects: Vec<String>,
     /// Whether the current command lacks the environment variables that keep git from running programs.
@@ -108,6 +110,7 @@ impl<'a> Walker<'a> {
             substitution_output: None,
             find_results: FindSearch::default(),
             texts: Vec::new(),
+            diffed_paths: Vec::new(),
             redirects: Vec::new(),
             env_is_cleared: false,
             is_incomplete: false,
