@@ -131,6 +131,10 @@ pub fn parts<'f>(source: &str, script: &'f Script, facts: &'f impl FileFacts) ->
                 collector.add_mentioned(access);
                 continue;
             }
+            AccessKind::MatchedByUnknown => {
+                collector.add_matches(access);
+                continue;
+            }
             AccessKind::FlagOutput => collector.add_output(access),
             _ if collector.is_skipped(access) => continue,
             _ => {
@@ -389,6 +393,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::PassedToUnknown
             | AccessKind::NamedInCode
             | AccessKind::NamedInVariable
+            | AccessKind::MatchedByUnknown
+            | AccessKind::NamedByPackage
             | AccessKind::ReadTree
             | AccessKind::MaybeReadTree
             | AccessKind::MaybeChangeBelow
@@ -474,8 +480,9 @@ impl<F: FileFacts> PartCollector<'_, F> {
             return;
         }
         // `MaybeReadTree` is git reading the repository around a folder, which may be outside the root. That needs no
-        // part.
-        let outside = path.outside.as_ref().filter(|_| access.kind != AccessKind::MaybeReadTree);
+        // part. For `NamedByPackage`, another access has added it.
+        let needs_no_part = [AccessKind::MaybeReadTree, AccessKind::NamedByPackage];
+        let outside = path.outside.as_ref().filter(|_| !needs_no_part.contains(&access.kind));
         if let Some(part) = outside {
             self.push(part.clone());
         }
@@ -499,7 +506,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
             {
                 "edit"
             }
-            AccessKind::NamedInVariable
+            AccessKind::NamedInVariable | AccessKind::NamedByPackage
                 if path.subjects.iter().any(|it| builtin::is_protected_output(it)) =>
             {
                 "edit"
@@ -520,6 +527,8 @@ impl<F: FileFacts> PartCollector<'_, F> {
             | AccessKind::PassedToUnknown
             | AccessKind::NamedInCode
             | AccessKind::NamedInVariable
+            | AccessKind::MatchedByUnknown
+            | AccessKind::NamedByPackage
             | AccessKind::MaybeWriteTree
             | AccessKind::MaybeReadTree
             | AccessKind::MaybeChangeBelow

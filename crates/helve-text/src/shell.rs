@@ -364,6 +364,9 @@ pub struct TreeFilter {
     pub excluded_files: Vec<String>,
     /// Globs for names of directories. A directory whose name matches one of them is skipped.
     pub excluded_dirs: Vec<String>,
+    /// Globs for the paths of files, in which `*` also matches slashes. They are only used with
+    /// [`AccessKind::MatchedByUnknown`]. If the list is not empty, the end of a path must match one of them.
+    pub paths: Vec<String>,
     /// The names are split at blanks and expanded, as by `xargs`. The file `a b` becomes two names.
     pub splits_names: bool,
     /// Where the list of files comes from.
@@ -441,6 +444,11 @@ pub enum AccessKind {
     /// A variable of a program names the file, which may be read or written. Counts if the file is protected, or if it is
     /// outside the workspace and it or its folder exists. What else a person forbids is found by [`Self::Mentioned`].
     NamedInVariable,
+    /// A program of a package gets the name of the file or folder. Counts if it is protected.
+    NamedByPackage,
+    /// A program that is not in `programs.txt` gets a pattern and may expand it itself. Then it may do anything with the
+    /// files below the target that [`FileAccess::filter`] selects.
+    MatchedByUnknown,
     /// Read together with everything below it that [`FileAccess::filter`] selects.
     ReadTree,
     /// Files below the directory may be read, but it is unknown which ones: `git log -p` prints files that commits
@@ -504,6 +512,8 @@ impl AccessKind {
             | AccessKind::PassedToUnknown
             | AccessKind::NamedInCode
             | AccessKind::NamedInVariable
+            | AccessKind::MatchedByUnknown
+            | AccessKind::NamedByPackage
             | AccessKind::ReadTree
             | AccessKind::MaybeReadTree
             | AccessKind::MaybeChangeBelow

@@ -1,11 +1,13 @@
 //! Recursive accesses, like `grep -r x src`: adds a part for each file in the folder that a rule may ask about or deny.
 
 use helve_text::shell::{AccessKind, FileAccess, FileTarget, TreeFilter, TreeListing};
+use helve_text::wildcard;
 
 use super::transfer::Relocation;
 use super::tree_rules::changes_when_split;
 use super::{FileFacts, PartCollector, TreeFiles, TreeQuery, Unclear};
 use crate::ask::{MatchBy, Part};
+use crate::builtin;
 use crate::command::Command;
 
 impl<F: FileFacts> PartCollector<'_, F> {
@@ -42,6 +44,59 @@ impl<F: FileFacts> PartCollector<'_, F> {
             let subjects = files.into_iter().flat_map(|file| file.subjects);
             self.possible_reads
                 .extend(path.subjects.into_iter().chain(subjects).map(|it| (run, it)));
+        }
+    }
+
+    /// Adds the parts for the files that match a pattern, if the program that gets it may expand it. They are judged like
+    /// files that the program is given.
+    pub(super) fn add_matches(&mut self, access: &FileAccess) {
+        let Some(target) = self.expand(&access.target) else { return };
+        for folder in &target.paths {
+            let path = self.facts.resolve(folder).filter(|it| it.outside.is_none());
+            let Some(path) = path else { continue };
+            let is_selected = path.subjects.iter().any(|it| is_match(&access.filter, it));
+            if is_selected && path.exists {
+                let target = FileTarget::Path(folder.clone());
+                let kind = AccessKind::PassedToUnknown;
+                self.add_access(&FileAccess { target, kind, ..access.clone() });
+            }
+            if path.subjects.iter().any(|it| builtin::is_protected_output(it)) {
+                let part = Part { subjects: path.subjects.clone(), ..Part::new("edit", "") };
+                self.push(part.remember_exactly());
+            }
+            for permission in ["read", "edit"] {
+                self.add_matches_below(access, folder, permission);
+            }
+        }
+    }
+
+    fn add_matches_below(&mut self, access: &FileAccess, folder: &str, permission: &'static str) {
+        let match_by = self.match_unnamed_file(access.run);
+        let command = match &match_by {
+            MatchBy::UnnamedFile(command) => Some(command.clone()),
+            _ => None,
+        };
+        let (folder, filter) = (folder.to_string(), access.filter.clone());
+        let query = TreeQuery { folder, destination: None, filter, permission, command };
+        let found = self.facts.tree(&query);
+        if found.as_ref().is_none_or(|files| files.is_partial) {
+            let why = MatchBy::Unclear(Unclear::Tree);
+            self.push(Part::new(permission, &query.folder).matched_by(why));
+        }
+        let is_selected =
+            |subjects: &[String]| subjects.iter().any(|it| is_match(&query.filter, it));
+        for file in found.unwrap_or_default().files {
+            match (permission, access.run) {
+                _ if !is_selected(&file.subjects) => {}
+                ("edit", Some(run)) => {
+                    self.possible_changes.extend(file.subjects.into_iter().map(|it| (run, it)));
+                }
+                ("edit", None) => {}
+                _ => {
+                    let part = Part { subjects: file.subjects, ..Part::new(permission, "") };
+                    self.push(part.remember_exactly().matched_by(match_by.clone()));
+                }
+            }
         }
     }
 
@@ -159,6 +214,14 @@ impl<F: FileFacts> PartCollector<'_, F> {
     }
 }
 
+/// Whether the end of a path matches a glob of [`TreeFilter::paths`].
+fn is_match(filter: &TreeFilter, path: &str) -> bool {
+    let matches_end = |glob: &String| {
+        wildcard::matches(glob, path) || wildcard::matches(&format!("*/{glob}"), path)
+    };
+    filter.paths.is_empty() || filter.paths.iter().any(matches_end)
+}
+
 /// Returns the permission that a recursive access needs; `None` for other accesses.
 fn tree_permission(access: &FileAccess) -> Option<&'static str> {
     match access.kind {
@@ -172,6 +235,8 @@ fn tree_permission(access: &FileAccess) -> Option<&'static str> {
         | AccessKind::PassedToUnknown
         | AccessKind::NamedInCode
         | AccessKind::NamedInVariable
+        | AccessKind::MatchedByUnknown
+        | AccessKind::NamedByPackage
         | AccessKind::Write
         | AccessKind::MaybeWrite
         | AccessKind::MaybeReadTree

@@ -21,6 +21,7 @@ const ALL_EXCEPT_LINKS: TreeFilter = TreeFilter {
     links: LinkHandling::Skipped,
     excluded_files: Vec::new(),
     excluded_dirs: Vec::new(),
+    paths: Vec::new(),
     splits_names: false,
     listing: TreeListing::Directory,
 };

@@ -210,6 +210,59 @@ impl PatternReach {
     }
 }
 
+/// Returns the files that a program of unknown meaning may select with an argument, if it expands patterns itself. Each has
+/// globs for its path, in which `*` also matches slashes. A text with blanks is no pattern. A pattern without letters,
+/// such as `*`, says no more than the name of the folder.
+pub(super) fn reaches_of_argument(text: &str) -> Vec<(PatternReach, Vec<String>)> {
+    let is_pattern = text.contains(['*', '?', '[', '{', '('])
+        && !text.starts_with(['!', '~'])
+        && !text.contains(char::is_whitespace)
+        && text.len() <= MAX_PATH_BYTES;
+    if !is_pattern {
+        return Vec::new();
+    }
+    let mut patterns = vec![without_groups(text)];
+    while let Some(at) = patterns.iter().position(|it| alternatives(it).is_some()) {
+        let more = alternatives(&patterns.swap_remove(at)).unwrap_or_default();
+        patterns.extend(more);
+        if patterns.len() > MAX_ALTERNATIVES {
+            return vec![(PatternReach::all_below("."), Vec::new())];
+        }
+    }
+    let has_letters = |it: &String| it.contains(char::is_alphanumeric);
+    patterns.iter().map(|it| simplify_glob(it)).filter(has_letters).map(reach_with_paths).collect()
+}
+
+/// Returns a pattern with `*` for each group like `@(a|b)` or `(a|b)`.
+fn without_groups(pattern: &str) -> String {
+    let mut text = pattern.to_string();
+    while let Some(end) = text.find(')')
+        && let Some(start) = text[..end].rfind('(')
+    {
+        let before = text[..start].trim_end_matches(['@', '+', '?', '!', '*']).len();
+        text.replace_range(before..=end, "*");
+    }
+    text
+}
+
+/// Returns the files that a pattern selects, or that are below a folder that it selects, and globs for their paths.
+fn reach_with_paths(pattern: String) -> (PatternReach, Vec<String>) {
+    let pattern = pattern.trim_start_matches("./");
+    let Some(mut reach) = PatternReach::of_glob(pattern) else {
+        return (PatternReach::all_below(pattern), Vec::new());
+    };
+    // A pattern with an extension rarely selects a folder.
+    reach.names.retain(|name| name.rfind('.').is_some_and(|at| at > 0));
+    let is_relative = !pattern.starts_with('/') && !pattern.contains("..");
+    let glob = pattern.replace("**/", "*");
+    let paths = if is_relative {
+        vec![format!("{}/*", glob.trim_end_matches('/')), glob]
+    } else {
+        Vec::new()
+    };
+    (reach, paths)
+}
+
 const WILDCARDS: [char; 5] = ['*', '?', '[', '{', '\\'];
 
 /// Returns the files that a pattern like `'src/**/*.js'` may select. The program expands the pattern, not the

@@ -193,6 +193,8 @@ impl Walker<'_> {
             | AccessKind::PassedToUnknown
             | AccessKind::NamedInCode
             | AccessKind::NamedInVariable
+            | AccessKind::MatchedByUnknown
+            | AccessKind::NamedByPackage
             | AccessKind::ReadTree => true,
             AccessKind::Stat
             | AccessKind::MaybeReadTree
@@ -252,6 +254,8 @@ impl Walker<'_> {
             | AccessKind::PassedToUnknown
             | AccessKind::NamedInCode
             | AccessKind::NamedInVariable
+            | AccessKind::MatchedByUnknown
+            | AccessKind::NamedByPackage
             | AccessKind::ReadTree => AccessKind::ReadTree,
             AccessKind::Write | AccessKind::WriteTree => AccessKind::WriteTree,
             AccessKind::MaybeWrite | AccessKind::MaybeWriteTree => AccessKind::MaybeWriteTree,

@@ -169,6 +169,8 @@ fn has_unknown_effects(script: &Script) -> bool {
                 | AccessKind::PassedToUnknown
                 | AccessKind::NamedInCode
                 | AccessKind::NamedInVariable
+                | AccessKind::MatchedByUnknown
+                | AccessKind::NamedByPackage
                 | AccessKind::ReadTree
                 | AccessKind::MaybeReadTree
                 | AccessKind::Write

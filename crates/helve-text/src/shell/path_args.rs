@@ -2,10 +2,11 @@
 
 use super::commands::{Invocation, basename};
 use super::downloads::{self, percent_decode};
+use super::file_patterns;
 use super::names::{self, NameGroup};
 use super::state::ShellState;
 use super::walk::{Walker, unknown};
-use super::{AccessKind, DynamicKind, Word};
+use super::{AccessKind, DynamicKind, TreeFilter, Word};
 
 /// Records every path that a word may contain.
 pub(super) fn record_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellState, run: usize) {
@@ -20,6 +21,7 @@ pub(super) fn record_paths(walker: &mut Walker<'_>, word: &Word, state: &ShellSt
             for text in [Some(text), decoded.as_ref()].into_iter().flatten() {
                 for path in paths_in(text) {
                     record_path(walker, path, state, run);
+                    record_matches(walker, path, state, run);
                 }
             }
             if let Some(name) = downloads::name_in_address(text) {
@@ -103,6 +105,20 @@ fn record_path(walker: &mut Walker<'_>, path: &str, state: &ShellState, run: usi
     let has_tilde = path.starts_with('~');
     let word = if has_tilde { unknown(path) } else { Word::Literal(path.to_string()) };
     walker.record_access(&word, AccessKind::PassedToUnknown, state, Some(run));
+}
+
+/// Records the files that a pattern may select. The program may expand it, as the shell would have done without quotes.
+fn record_matches(walker: &mut Walker<'_>, pattern: &str, state: &ShellState, run: usize) {
+    for (reach, paths) in file_patterns::reaches_of_argument(pattern) {
+        // Programs skip the installed packages, which take long to search.
+        let packages = "node_modules";
+        let skipped = (!pattern.contains(packages)).then(|| packages.to_string());
+        let excluded_dirs = skipped.into_iter().collect();
+        let names = reach.names;
+        let filter = TreeFilter { names, paths, excluded_dirs, ..TreeFilter::default() };
+        let access = (AccessKind::MatchedByUnknown, &filter);
+        walker.record_filtered_access(&reach.base, access, state, Some(run));
+    }
 }
 
 /// Records the paths in the strings of code in another language.

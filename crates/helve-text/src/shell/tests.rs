@@ -68,6 +68,8 @@ fn render(script: &Script) -> String {
             AccessKind::PassedToUnknown => "passed",
             AccessKind::NamedInCode => "named",
             AccessKind::NamedInVariable => "named-in-variable",
+            AccessKind::MatchedByUnknown => "matched",
+            AccessKind::NamedByPackage => "named by package",
             AccessKind::ReadTree => "read tree",
             AccessKind::Write => "write",
             AccessKind::WriteTree => "write tree",

@@ -42,6 +42,7 @@ pub(super) fn of(args: &ParsedArgs) -> TreeFilter {
         },
         excluded_files: excluded_globs(args, &spec.skipped_files),
         excluded_dirs: excluded_globs(args, &spec.skipped_dirs),
+        paths: Vec::new(),
         splits_names: false,
         listing: TreeListing::Directory,
     };
