@@ -251,10 +251,13 @@ impl Walker<'_> {
         let run_record = &mut self.script.runs[run];
         let runs_code =
             runs_code || run_record.risks.iter().any(|risk| risk.kind == RiskKind::Code);
+        // A script may change the files that it is given.
+        let runs_script = args.arguments.iter().any(|it| it.role == ArgRole::Script);
         // The program that gets the words after `--` may change them.
         let passes_on =
             args.spec.traits.passthrough && args.spec.more_operands == Some(ArgRole::Argument);
         run_record.writes_are_known = !passes_on
+            && !runs_script
             && !runs_code
             && (changes_are_known || run_record.is_known && run_record.risks.is_empty());
         if args.arguments.iter().any(|it| it.role == ArgRole::Enter) {

@@ -96,12 +96,20 @@ pub(super) fn record_inner_command(
             variable_files::record(walker, (name, value), first, state);
         }
         // A rule that allows a package runner also allows the programs of packages, about which nothing else is known.
+        let mut operands = Vec::new();
         if let Some(run) = walker.script.runs.get_mut(first) {
             run.skips_path &= runs_in_shell;
             if call.args.spec.traits.runs_packages && run.may_be_from_package() {
                 run.approval = Approval::Exempt;
                 run.skips_path = true;
+                operands = run.words.iter().skip(1).cloned().collect();
             }
+        }
+        // Such a program may write to a protected folder that it is given.
+        let is_path = |word: &&Word| word.literal().is_some_and(|it| !it.starts_with('-'));
+        let operands = operands.iter().filter(|_| state.dirs.is_some());
+        for operand in operands.filter(is_path) {
+            walker.record_access(operand, AccessKind::NamedByPackage, state, Some(first));
         }
     });
     walker.find_results = outer;
