@@ -119,7 +119,7 @@ fn apply_role(
             builtins::assign_unknown(walker, value, state);
         }
         ArgRole::Script => record_script(walker, (argument.word, value), state, call.run),
-        ArgRole::Argument => record_passed(walker, call, value, state),
+        ArgRole::Argument => record_passed(walker, call, argument, state),
         ArgRole::PsFlags => process_env::record_flags(walker, call, argument, state),
         ArgRole::PsColumns => process_env::record_columns(walker, call, argument, state),
         ArgRole::FilterRule => path_args::record_filter_rule(walker, value, state, call.run),
@@ -298,13 +298,15 @@ fn record_list(
 fn record_passed(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
-    value: &Word,
+    argument: &Argument,
     state: &mut ShellState,
 ) {
+    let value = &argument.value;
     if !outputs::is_on_other_machine(call.words, value) {
         path_args::record_paths(walker, value, state, call.run);
     }
-    if call.args.reads_tree() {
+    let is_destination = outputs::download_destination(call.words) == Some(argument.word);
+    if call.args.reads_tree() && !is_destination {
         let filter = tree_filter::of(call.args);
         walker.record_filtered_access(
             value,

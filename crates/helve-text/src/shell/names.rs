@@ -98,6 +98,10 @@ pub(super) enum NameGroup {
     InPlaceFlag,
     /// A flag whose value is the folder in which a program works: `--project`.
     BaseFlag,
+    /// Flags whose value is the folder in which a program works, as `PROGRAM:FLAG`.
+    WorkDirFlag,
+    KeepsWorkingDir,
+    ChangesWorkingDir,
     /// A flag whose value is a file in the folder in which a program works: `--manifest-path`.
     BaseFileFlag,
     /// A command that copies to and from other machines, which are written `x:path`.
@@ -151,6 +155,9 @@ const GROUPS: &[(&str, NameGroup)] = &[
     ("code-flag", NameGroup::CodeFlag),
     ("in-place-flag", NameGroup::InPlaceFlag),
     ("base-flag", NameGroup::BaseFlag),
+    ("work-dir-flag", NameGroup::WorkDirFlag),
+    ("keeps-working-dir", NameGroup::KeepsWorkingDir),
+    ("changes-working-dir", NameGroup::ChangesWorkingDir),
     ("base-file-flag", NameGroup::BaseFileFlag),
     ("copies-to-hosts", NameGroup::CopiesToHosts),
     ("may-copy-to-hosts", NameGroup::MayCopyToHosts),

@@ -26,9 +26,11 @@ pub(super) fn record(
         && !args.is_some_and(ParsedArgs::is_dry_run);
     let Some(program) = words.first().map(|word| basename(word.shown())) else { return };
     record_read_folders(walker, words, run, state);
+    let keeps_working_dir = keeps_working_dir(words);
     for (at, word) in words.iter().enumerate().skip(1) {
         let text = word.prefix();
-        if !text.starts_with('-') {
+        let moves = keeps_working_dir && is_work_dir_flag(program, text);
+        if !text.starts_with('-') || moves {
             continue;
         }
         let next = words.get(at + 1).filter(|next| !next.prefix().starts_with('-'));
@@ -87,6 +89,21 @@ fn record_last_operand(walker: &mut Walker<'_>, words: &[Word], run: usize, stat
 /// Whether an argument is a file of another machine or a container, for commands that copy files between machines.
 pub(super) fn is_on_other_machine(words: &[Word], argument: &Word) -> bool {
     RemotePath::of_container(argument).is_some() && is_in_group(NameGroup::CopiesToHosts, words)
+}
+
+/// Returns the index of the last operand if files of other machines are copied to it: `.` in `docker cp web:/x .`. Only
+/// their names are written there, and nothing in it is read.
+pub(super) fn download_destination(words: &[Word]) -> Option<usize> {
+    let copies = [NameGroup::CopiesToHosts, NameGroup::MayCopyToHosts];
+    let is_operand = |word: &Word| !word.prefix().starts_with('-');
+    let last = words.iter().rposition(is_operand)?;
+    let is_remote = |word: &Word| is_operand(word) && RemotePath::of_container(word).is_some();
+    let is_download = last > 0
+        && words[last].literal().is_some()
+        && !is_remote(&words[last])
+        && words[1..last].iter().any(is_remote)
+        && copies.into_iter().any(|group| is_in_group(group, words));
+    is_download.then_some(last)
 }
 
 /// Records the folders that commands like `cargo new` or `npm create` may create something in.
@@ -166,7 +183,9 @@ fn record_working_folders(walker: &mut Walker<'_>, words: &[Word], run: usize, s
 fn record_read_folders(walker: &mut Walker<'_>, words: &[Word], run: usize, state: &ShellState) {
     let reads_working_dir = is_in_group(NameGroup::ReadsWorkingDir, words);
     let reads_folders = is_in_group(NameGroup::ReadsFolders, words);
-    let arguments = words.iter().skip(1).filter(|_| reads_folders);
+    let destination = download_destination(words);
+    let arguments = words.iter().enumerate().skip(1).filter(|_| reads_folders);
+    let arguments = arguments.filter(|(at, _)| Some(*at) != destination).map(|(_, word)| word);
     let arguments =
         arguments.filter(|it| !is_on_other_machine(words, it)).filter_map(Word::literal);
     let paths = arguments.flat_map(paths_in).chain(reads_working_dir.then_some("."));
@@ -232,11 +251,25 @@ pub(super) fn record_output(walker: &mut Walker<'_>, value: &Word, run: usize, s
     }
 }
 
+/// Whether a command changes nothing in the folder in which it works, such as `npm test`.
+fn keeps_working_dir(words: &[Word]) -> bool {
+    let changes = [NameGroup::WritesWorkingDir, NameGroup::ChangesWorkingDir];
+    let keeps = is_in_group(NameGroup::KeepsWorkingDir, words);
+    keeps && !changes.into_iter().any(|group| is_in_group(group, words))
+}
+
+/// Whether a flag, perhaps with a value in the same word, names the folder in which a program works.
+fn is_work_dir_flag(program: &str, text: &str) -> bool {
+    let flag = text.split_once('=').map_or(text, |(flag, _)| flag);
+    names::contains(NameGroup::WorkDirFlag, &format!("{program}:{flag}"))
+}
+
 /// Whether a flag names an output. A long flag may have one dash instead of two, and some programs accept the beginning
 /// of its name.
 fn is_output_flag(program: &str, flag: &str) -> bool {
     let with_two_dashes = flag.strip_prefix('-').filter(|it| it.len() > 1 && !it.starts_with('-'));
     names::contains(NameGroup::OutputFlag, flag)
+        || names::contains(NameGroup::WorkDirFlag, &format!("{program}:{flag}"))
         || with_two_dashes
             .is_some_and(|it| names::contains(NameGroup::OutputFlag, &format!("--{it}")))
         || names::contains(NameGroup::OutputFlagOf, &format!("{program}:{flag}"))

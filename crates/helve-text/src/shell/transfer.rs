@@ -23,6 +23,9 @@ pub(super) fn record(
     state: &ShellState,
 ) {
     let args = call.args;
+    if args.is_dry_run() {
+        return;
+    }
     if names_file_after_url(base, args) {
         return downloads::record_downloads(walker, base, call, state);
     }
