@@ -158,15 +158,36 @@ fn record_changed_operands(walker: &mut Walker<'_>, call: &Invocation<'_>, state
         let access = (AccessKind::MaybeWriteTree, &filter);
         walker.record_filtered_access(&Word::Literal(".".into()), access, state, Some(call.run));
     }
+    let first = args.roles.iter().position(|role| *role == WordRole::Operand);
+    let is_only_branch = words.len() == 1
+        && first.is_some_and(|at| may_be_branch(call, at) && is_branch_name(&call.words[at]));
     let access = (AccessKind::MaybeWriteTree, &tree_filter::of(args));
     for word in words {
         walker.record_filtered_access(word, access, state, Some(call.run));
         // A file that does not exist now may exist when the command runs. A word without these may be a branch of git.
-        if word.prefix().contains(['/', '.']) {
+        if word.prefix().contains(['/', '.']) && !is_only_branch {
             outputs::record_output(walker, word, call.run, state);
         }
         arg_effects::record_pattern(walker, call, word, AccessKind::MaybeWriteTree, state);
     }
+}
+
+/// Whether an operand of a command like `git checkout` may be a branch: the first one, unless it follows `--`.
+fn may_be_branch(call: &Invocation<'_>, at: usize) -> bool {
+    let args = call.args;
+    let takes_branch = args.spec.traits.restores_files
+        && !args.arguments.iter().any(|it| it.role == ArgRole::Stat);
+    let separator = tracked_files::double_dash_at(call.words, args);
+    let first = args.roles.iter().position(|role| *role == WordRole::Operand);
+    takes_branch && first == Some(at) && separator.is_none_or(|separator| at < separator)
+}
+
+/// Whether a word with a slash looks like a branch (`fix/x`) rather than a path (`fix/x.rs`).
+fn is_branch_name(word: &Word) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_/".contains(c);
+    word.literal().is_some_and(|text| {
+        text.contains('/') && text.chars().all(is_plain) && text.split('/').all(|it| !it.is_empty())
+    })
 }
 
 /// Records the files that git takes from a commit or from the index. They need not exist now. The first operand may be a
@@ -176,12 +197,10 @@ fn record_restored_files(walker: &mut Walker<'_>, call: &Invocation<'_>, state: 
     if !args.spec.traits.restores_files || args.is_dry_run() {
         return;
     }
-    let takes_branch = !args.arguments.iter().any(|it| it.role == ArgRole::Stat);
-    let separator = tracked_files::double_dash_at(call.words, args);
     let operands = args.roles.iter().zip(call.words).enumerate();
     let operands = operands.filter(|(_, (role, _))| **role == WordRole::Operand);
-    for (count, (at, (_, word))) in operands.enumerate() {
-        if takes_branch && count == 0 && separator.is_none_or(|separator| at < separator) {
+    for (at, (_, word)) in operands {
+        if may_be_branch(call, at) {
             continue;
         }
         let word = file_patterns::as_pathspec(word);

@@ -4,7 +4,8 @@
 //! Only rules that deny changing such a file count, so a flag that means something else to a program does no harm: its
 //! value would have to be the path of a denied file.
 
-use super::args::ParsedArgs;
+use super::arg_role::ArgRole;
+use super::args::{Argument, ParsedArgs};
 use super::code_commands;
 use super::commands::basename;
 use super::names::{self, NameGroup};
@@ -117,8 +118,17 @@ fn record_new_folders(
     let is_flag = |word: &&Word| word.prefix().starts_with('-');
     // For a listed program, it is known which words are values of flags. They are names of branches and the like.
     let is_value = |at: usize| args.is_some_and(|it| it.roles.get(at) == Some(&WordRole::Value));
+    // If the table says which operand is written, one with the role `text` is not, like the branch in `git worktree add`.
+    let operand_role = |role: ArgRole, at: Option<usize>| {
+        let is_it = |it: &Argument| {
+            it.flag.is_none() && it.role == role && at.is_none_or(|at| it.word == at)
+        };
+        args.is_some_and(|args| args.arguments.iter().any(is_it))
+    };
+    let is_text =
+        |at: usize| operand_role(ArgRole::Write, None) && operand_role(ArgRole::Text, Some(at));
     let operands = words.iter().enumerate().filter(|(_, word)| !is_flag(word)).skip(count);
-    for (_, word) in operands.filter(|(at, _)| !is_value(*at)) {
+    for (_, word) in operands.filter(|(at, _)| !is_value(*at) && !is_text(*at)) {
         record_output(walker, word, run, state);
     }
     let values = words.iter().filter(is_flag).filter_map(|word| word.literal()?.split_once('='));
