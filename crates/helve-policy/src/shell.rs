@@ -466,6 +466,16 @@ impl<F: FileFacts> PartCollector<'_, F> {
         self.push(part.remember_exactly());
     }
 
+    /// Adds a part for a protected file that a command names, whatever the command is allowed to do.
+    fn add_protected_change(&mut self, access: &FileAccess, path: &PathFacts) {
+        let is_named_change = access.kind == AccessKind::MaybeWriteTree;
+        if is_named_change && path.subjects.iter().any(|it| builtin::is_protected_output(it)) {
+            let mut part = Part::new("edit", "");
+            part.subjects.clone_from(&path.subjects);
+            self.push(part.remember_exactly());
+        }
+    }
+
     /// Adds the parts for one path of an access.
     fn add_path(&mut self, access: &FileAccess, path: &PathFacts) {
         let is_passed = is_passed(access.kind);
@@ -486,13 +496,7 @@ impl<F: FileFacts> PartCollector<'_, F> {
         if let Some(part) = outside {
             self.push(part.clone());
         }
-        // A protected file that a command names is asked about, whatever the command is allowed to do.
-        let is_named_change = access.kind == AccessKind::MaybeWriteTree;
-        if is_named_change && path.subjects.iter().any(|it| builtin::is_protected_output(it)) {
-            let mut part = Part::new("edit", "");
-            part.subjects.clone_from(&path.subjects);
-            self.push(part.remember_exactly());
-        }
+        self.add_protected_change(access, path);
         let permission = match access.kind {
             // Also if the file does not exist now, because it may exist when the command runs.
             AccessKind::Read | AccessKind::ReadTree => "read",

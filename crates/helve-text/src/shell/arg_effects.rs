@@ -9,8 +9,8 @@ use super::state::{ShellState, join_path, union_dirs};
 use super::walk::{Walker, unknown};
 use super::{
     AccessKind, DoubtKind, DynamicKind, LinkHandling, RiskKind, TreeFilter, TreeListing, Word,
-    WordRole, awk, builtins, code_commands, command_output, file_patterns, jq, outputs, path_args,
-    process_env, programs, safe_values, sed, test_command, tracked_files, transfer, tree_filter,
+    WordRole, arg_programs, awk, builtins, code_commands, file_patterns, jq, outputs, path_args,
+    process_env, programs, safe_values, test_command, tracked_files, transfer, tree_filter,
 };
 
 /// Selects all files below a directory except symbolic links: a move or a clone does not follow them.
@@ -123,8 +123,8 @@ fn apply_role(
         ArgRole::PsFlags => process_env::record_flags(walker, call, argument, state),
         ArgRole::PsColumns => process_env::record_columns(walker, call, argument, state),
         ArgRole::FilterRule => path_args::record_filter_rule(walker, value, state, call.run),
-        ArgRole::Sed => record_sed_program(walker, call, argument, state),
-        ArgRole::PrintfFormat => record_printf_format(walker, call, argument, state),
+        ArgRole::Sed => arg_programs::record_sed_program(walker, call, argument, state),
+        ArgRole::PrintfFormat => arg_programs::record_printf_format(walker, call, argument, state),
         ArgRole::Dd => record_dd_operand(walker, call, argument, state),
         ArgRole::GitSetting => walk_setting(walker, call, value, state),
         ArgRole::WriteOut => record_write_out(walker, call, value, state),
@@ -196,7 +196,7 @@ fn record_selected_files(
 }
 
 /// Marks the word that holds an argument as risky.
-fn add_argument_risk(
+pub(super) fn add_argument_risk(
     walker: &mut Walker<'_>,
     call: &Invocation<'_>,
     argument: &Argument,
@@ -444,46 +444,6 @@ fn add_dir(value: &Word, state: &mut ShellState) {
         }
         _ => None,
     };
-}
-
-fn record_sed_program(
-    walker: &mut Walker<'_>,
-    call: &Invocation<'_>,
-    argument: &Argument,
-    state: &mut ShellState,
-) {
-    let program = argument.value.literal();
-    match program.and_then(sed::files_read) {
-        Some(files) => {
-            for file in files {
-                walker.record_access(&Word::Literal(file), AccessKind::Read, state, Some(call.run));
-            }
-        }
-        None => {
-            add_argument_risk(walker, call, argument, RiskKind::Code);
-            for file in program.map_or_else(Vec::new, sed::possible_file_names) {
-                let file = Word::Literal(file.to_string());
-                for kind in [AccessKind::PassedToUnknown, AccessKind::MaybeWrite] {
-                    walker.record_access(&file, kind, state, Some(call.run));
-                }
-            }
-        }
-    }
-}
-
-/// Records the variables that a format with `%n` sets. Their names are operands.
-fn record_printf_format(
-    walker: &mut Walker<'_>,
-    call: &Invocation<'_>,
-    argument: &Argument,
-    state: &mut ShellState,
-) {
-    if argument.value.literal().is_none_or(command_output::printf_format_sets_variable) {
-        let may_name = |word: &&Word| word.literal().is_none_or(is_name);
-        for name in call.words[argument.word + 1..].iter().filter(may_name) {
-            builtins::assign_unknown(walker, name, state);
-        }
-    }
 }
 
 /// Records the files that a format of curl names: `%output{file}`, or `%output{>>file}` to append.

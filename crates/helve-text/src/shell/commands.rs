@@ -244,22 +244,7 @@ impl Walker<'_> {
         outputs::record(self, words, Some(args), (run, state));
         modules::record(self, &call, state);
         self.record_unnamed_writes(run, state);
-        let changes_are_known =
-            args.spec.traits.changes_operands || !args.spec.changes_operands.is_empty();
-        let is_external = |doubt: &Doubt| doubt.kind == DoubtKind::ExternalCode;
-        let runs_code = self.script.doubts.iter().skip(doubts_before).any(is_external);
-        let run_record = &mut self.script.runs[run];
-        let runs_code =
-            runs_code || run_record.risks.iter().any(|risk| risk.kind == RiskKind::Code);
-        // A script may change the files that it is given.
-        let runs_script = args.arguments.iter().any(|it| it.role == ArgRole::Script);
-        // The program that gets the words after `--` may change them.
-        let passes_on =
-            args.spec.traits.passthrough && args.spec.more_operands == Some(ArgRole::Argument);
-        run_record.writes_are_known = !passes_on
-            && !runs_script
-            && !runs_code
-            && (changes_are_known || run_record.is_known && run_record.risks.is_empty());
+        self.record_whether_writes_are_known(&call, doubts_before);
         if args.arguments.iter().any(|it| it.role == ArgRole::Enter) {
             state.dirs = dirs_before;
         }
@@ -275,6 +260,28 @@ impl Walker<'_> {
         if output.is_some() || !runs_inner {
             self.known_output = output;
         }
+    }
+
+    /// Records whether all files that a command changes are known. `doubts_before` is the number of doubts before its
+    /// arguments were analyzed.
+    fn record_whether_writes_are_known(&mut self, call: &Invocation<'_>, doubts_before: usize) {
+        let args = call.args;
+        let changes_are_known =
+            args.spec.traits.changes_operands || !args.spec.changes_operands.is_empty();
+        let is_external = |doubt: &Doubt| doubt.kind == DoubtKind::ExternalCode;
+        let runs_code = self.script.doubts.iter().skip(doubts_before).any(is_external);
+        let run_record = &mut self.script.runs[call.run];
+        let runs_code =
+            runs_code || run_record.risks.iter().any(|risk| risk.kind == RiskKind::Code);
+        // A script may change the files that it is given.
+        let runs_script = args.arguments.iter().any(|it| it.role == ArgRole::Script);
+        // The program that gets the words after `--` may change them.
+        let passes_on =
+            args.spec.traits.passthrough && args.spec.more_operands == Some(ArgRole::Argument);
+        run_record.writes_are_known = !passes_on
+            && !runs_script
+            && !runs_code
+            && (changes_are_known || run_record.is_known && run_record.risks.is_empty());
     }
 
     /// Records that a program which writes files may write them below the working directory.

@@ -11,6 +11,7 @@ use super::loops::{self, forget_mutations};
 use super::mentioned_files::MentionedTexts;
 use super::parser::{Parser, parse_script};
 use super::state::{ShellState, join_path, normalize};
+use super::unknown_run::roles_by_dash;
 use super::visible_values::VisibleValues;
 use super::{
     Approval, CodePath, Doubt, DoubtKind, DynamicKind, DynamicWord, FileAccess, ProgramRun, Script,
@@ -566,44 +567,6 @@ fn has_inner_parent_dir(path: &str) -> bool {
     let names = path.split('/').filter(|name| !name.is_empty() && *name != ".");
     let starts_at_root = path.starts_with('/');
     names.skip_while(|name| !starts_at_root && *name == "..").any(|name| name == "..")
-}
-
-impl ProgramRun {
-    /// Returns a run of a program about which nothing is known.
-    pub(super) fn unknown(words: Vec<Word>) -> Self {
-        Self {
-            roles: roles_by_dash(&words),
-            words,
-            flag_clusters: Vec::new(),
-            attached_value_flags: String::new(),
-            scope_widening_words: Vec::new(),
-            assignments: Vec::new(),
-            harmless_assignments: Vec::new(),
-            parent: None,
-            approval: Approval::Required,
-            risks: Vec::new(),
-            is_interpreter: false,
-            skips_path: false,
-            is_known: false,
-            only_reads: false,
-            writes_are_known: false,
-            unparsed_words: Vec::new(),
-            code_paths: Vec::new(),
-            with_redirects: Vec::new(),
-            in_home: Vec::new(),
-            equivalents: Vec::new(),
-        }
-    }
-}
-
-/// Returns the roles of the words of an unknown program. Words that start with a dash are flags.
-fn roles_by_dash(words: &[Word]) -> Vec<WordRole> {
-    let role = |(n, word): (usize, &Word)| match n {
-        0 => WordRole::Program,
-        _ if word.prefix().starts_with('-') => WordRole::Flag,
-        _ => WordRole::Operand,
-    };
-    words.iter().enumerate().map(role).collect()
 }
 
 /// Returns a word about which nothing is known.

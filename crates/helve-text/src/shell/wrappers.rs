@@ -72,12 +72,7 @@ pub(super) fn record_inner_command(
         }
         _ => {}
     }
-    let separator = line.words.iter().position(|it| it.literal() == Some("--"));
-    if let Some(at) = separator.filter(|_| call.args.spec.traits.drops_double_dash) {
-        line.words.remove(at);
-    } else if let Some(at) = separator.filter(|_| call.args.spec.traits.command_after_dashes) {
-        line.words.drain(..=at);
-    }
+    remove_separator(call, &mut line);
     let outer = std::mem::replace(&mut walker.find_results, search);
     let outer_env = walker.env_is_cleared;
     walker.env_is_cleared |= clears_git_settings(call.args);
@@ -95,25 +90,47 @@ pub(super) fn record_inner_command(
         for (name, value) in variables.iter().filter(|_| is_recorded) {
             variable_files::record(walker, (name, value), first, state);
         }
-        // A rule that allows a package runner also allows the programs of packages, about which nothing else is known.
-        let mut operands = Vec::new();
-        if let Some(run) = walker.script.runs.get_mut(first) {
-            run.skips_path &= runs_in_shell;
-            if call.args.spec.traits.runs_packages && run.may_be_from_package() {
-                run.approval = Approval::Exempt;
-                run.skips_path = true;
-                operands = run.words.iter().skip(1).cloned().collect();
-            }
-        }
-        // Such a program may write to a protected folder that it is given.
-        let is_path = |word: &&Word| word.literal().is_some_and(|it| !it.starts_with('-'));
-        let operands = operands.iter().filter(|_| state.dirs.is_some());
-        for operand in operands.filter(is_path) {
-            walker.record_access(operand, AccessKind::NamedByPackage, state, Some(first));
-        }
+        record_package_program(walker, call, first, runs_in_shell, state);
     });
     walker.find_results = outer;
     walker.env_is_cleared = outer_env;
+}
+
+/// Removes `--` before the inner command, if the wrapper does.
+fn remove_separator(call: &Invocation<'_>, line: &mut CommandLine) {
+    let separator = line.words.iter().position(|it| it.literal() == Some("--"));
+    if let Some(at) = separator.filter(|_| call.args.spec.traits.drops_double_dash) {
+        line.words.remove(at);
+    } else if let Some(at) = separator.filter(|_| call.args.spec.traits.command_after_dashes) {
+        line.words.drain(..=at);
+    }
+}
+
+/// Records what is special about a program of a package: a rule that allows its runner also allows the program, about
+/// which nothing else is known.
+fn record_package_program(
+    walker: &mut Walker<'_>,
+    call: &Invocation<'_>,
+    index: usize,
+    runs_in_shell: bool,
+    state: &ShellState,
+) {
+    let Some(run) = walker.script.runs.get_mut(index) else { return };
+    run.skips_path &= runs_in_shell;
+    if !call.args.spec.traits.runs_packages || !run.may_be_from_package() {
+        return;
+    }
+    run.approval = Approval::Exempt;
+    run.skips_path = true;
+    if state.dirs.is_none() {
+        return;
+    }
+    // Such a program may write to a protected folder that it is given.
+    let is_path = |word: &&Word| word.literal().is_some_and(|it| !it.starts_with('-'));
+    let operands: Vec<Word> = run.words.iter().skip(1).filter(is_path).cloned().collect();
+    for operand in operands {
+        walker.record_access(&operand, AccessKind::NamedByPackage, state, Some(index));
+    }
 }
 
 /// Returns the states in which an inner command may run. Git runs it at the top of a repository. That is unknown, but it
