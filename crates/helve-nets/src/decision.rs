@@ -49,9 +49,18 @@ const NOT_COMPARED: &[&str] = &[
     "ssh", "man", "top",
 ];
 
-/// Programs that are scripts, and their interpreters. The tracer sees `env`, then the interpreter.
-const SCRIPT_PROGRAMS: &[(&str, &str)] =
-    &[("npm", "node"), ("npx", "node"), ("yarn", "node"), ("pnpm", "node"), ("pytest", "python")];
+/// Programs that are scripts or links, and what runs instead. The tracer sees `env`, then the interpreter.
+const SCRIPT_PROGRAMS: &[(&str, &str)] = &[
+    ("npm", "node"),
+    ("npx", "node"),
+    ("yarn", "node"),
+    ("pnpm", "node"),
+    ("pytest", "python"),
+    // One of the programs of this name is a script around jq.
+    ("yq", "python"),
+    // A link.
+    ("gmake", "make"),
+];
 
 /// Programs with the helper programs that they start.
 const HELPERS: &[(&str, &[&str])] = &[
