@@ -210,9 +210,10 @@ impl PatternReach {
     }
 }
 
-/// Returns the files that a program of unknown meaning may select with an argument, if it expands patterns itself. Each has
-/// globs for its path, in which `*` also matches slashes. A text with blanks is no pattern. A pattern without letters,
-/// such as `*`, says no more than the name of the folder.
+/// Returns the files that an unknown program may select with an argument, if it expands patterns itself: for each
+/// pattern the folder that is searched, and globs for the paths, in which `*` also matches slashes. An argument with
+/// blanks is not taken for a pattern, and neither is one without letters and digits, such as `*`: it is often a regular
+/// expression.
 pub(super) fn reaches_of_argument(text: &str) -> Vec<(PatternReach, Vec<String>)> {
     let is_pattern = text.contains(['*', '?', '[', '{', '('])
         && !text.starts_with(['!', '~'])
